@@ -1,0 +1,222 @@
+/**
+ * The tables. Each says what one row is, and states as a CHECK every rule that SQL can hold.
+ * Times are the database's (`now()`), amounts are whole minor units as Stripe sends them.
+ */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+} from "drizzle-orm/pg-core";
+
+const time = (name: string) => timestamp(name, { withTimezone: true });
+const minorUnits = (name: string) => bigint(name, { mode: "number" });
+const fence = () => bigint("fence", { mode: "number" }).notNull().default(0);
+
+/** One event as one endpoint received it. Its primary key decides which delivery does the work. */
+export const webhookInbox = pgTable(
+  "webhook_inbox",
+  {
+    provider: text("provider").notNull().default("stripe"),
+    endpoint: text("endpoint").notNull(),
+    eventId: text("event_id").notNull(),
+    eventType: text("event_type").notNull(),
+    /** `data.object.id`, so that a person can find all events of one invoice. */
+    objectId: text("object_id"),
+    /** The verified JSON; null only after retention purged it. */
+    payload: jsonb("payload"),
+    receivedAt: time("received_at").notNull().defaultNow(),
+    /** When the event may be claimed (again): the end of a lease, or of a back-off. */
+    availableAt: time("available_at").notNull().defaultNow(),
+    attempts: integer("attempts").notNull().default(0),
+    /** Grows at every claim, mark, record and requeue; whoever holds an older one changes nothing. */
+    fence: fence(),
+    /** An error's class or SQLSTATE; never its message, which may hold personal data. */
+    lastError: text("last_error"),
+    /** When the event was settled; null while it is not. */
+    processedAt: time("processed_at"),
+    outcome: text("outcome", { enum: ["processed", "ignored"] }),
+    ignoredReason: text("ignored_reason", {
+      enum: ["no_handler", "livemode", "account", "test_id", "thin"],
+    }),
+    /** Not null: the event needs review; a person owns it now. */
+    parkedAt: time("parked_at"),
+    /** True when `payload` differs from what was sent, because jsonb refuses what was sent. */
+    payloadAltered: boolean("payload_altered").notNull().default(false),
+    duplicates: integer("duplicates").notNull().default(0),
+  },
+  (inbox) => [
+    primaryKey({ columns: [inbox.provider, inbox.endpoint, inbox.eventId] }),
+    index("webhook_inbox_due")
+      .on(inbox.availableAt)
+      .where(sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`),
+    index("webhook_inbox_object_id").on(inbox.objectId),
+    index("webhook_inbox_received_at").using("brin", inbox.receivedAt),
+    check(
+      "webhook_inbox_settled_or_parked",
+      sql`${inbox.processedAt} is null or ${inbox.parkedAt} is null`,
+    ),
+    check(
+      "webhook_inbox_outcome_when_settled",
+      sql`(${inbox.outcome} is null) = (${inbox.processedAt} is null)`,
+    ),
+    check("webhook_inbox_outcome", sql`${inbox.outcome} in ('processed', 'ignored')`),
+    check(
+      "webhook_inbox_ignored_reason_when_ignored",
+      sql`(${inbox.ignoredReason} is not null) = (${inbox.outcome} is not null and ${inbox.outcome} = 'ignored')`,
+    ),
+    check(
+      "webhook_inbox_ignored_reason",
+      sql`${inbox.ignoredReason} in ('no_handler', 'livemode', 'account', 'test_id', 'thin')`,
+    ),
+    check(
+      "webhook_inbox_parked_has_reason",
+      sql`${inbox.parkedAt} is null or ${inbox.lastError} is not null`,
+    ),
+    check(
+      "webhook_inbox_purged_only_when_settled",
+      sql`${inbox.payload} is not null or ${inbox.processedAt} is not null`,
+    ),
+    check(
+      "webhook_inbox_payload_is_an_object",
+      sql`${inbox.payload} is null or jsonb_typeof(${inbox.payload}) = 'object'`,
+    ),
+    check(
+      "webhook_inbox_counts",
+      sql`${inbox.attempts} >= 0 and ${inbox.fence} >= 0 and ${inbox.duplicates} >= 0`,
+    ),
+  ],
+);
+
+/** One Stripe invoice, in the latest state that its events have proved. */
+export const invoices = pgTable(
+  "invoices",
+  {
+    id: text("id").primaryKey(),
+    customerId: text("customer_id"),
+    status: text("status", {
+      enum: ["draft", "open", "paid", "void", "uncollectible"],
+    }).notNull(),
+    currency: text("currency"),
+    /** What the booking event says was paid; 0 until then. */
+    amountPaid: minorUnits("amount_paid").notNull().default(0),
+    paidAt: time("paid_at"),
+    updatedAt: time("updated_at").notNull().defaultNow(),
+  },
+  (invoice) => [
+    check(
+      "invoices_status",
+      sql`${invoice.status} in ('draft', 'open', 'paid', 'void', 'uncollectible')`,
+    ),
+    check("invoices_currency", sql`${invoice.currency} ~ '^[a-z]{3}$'`),
+    check("invoices_amount_paid", sql`${invoice.amountPaid} between 0 and 9007199254740991`),
+    check(
+      "invoices_paid_at_when_paid",
+      sql`(${invoice.paidAt} is not null) = (${invoice.status} = 'paid')`,
+    ),
+    check(
+      "invoices_amount_only_when_paid",
+      sql`${invoice.amountPaid} = 0 or ${invoice.status} = 'paid'`,
+    ),
+  ],
+);
+
+/** One sum of money that was booked, once for ever, for one invoice. */
+export const ledgerEntries = pgTable(
+  "ledger_entries",
+  {
+    id: bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    invoiceId: text("invoice_id")
+      .notNull()
+      .references(() => invoices.id),
+    kind: text("kind", { enum: ["payment"] }).notNull(),
+    amount: minorUnits("amount").notNull(),
+    currency: text("currency"),
+    /** The event that booked it. */
+    eventId: text("event_id").notNull(),
+  },
+  (entry) => [
+    unique("ledger_entries_once").on(entry.invoiceId, entry.kind),
+    check("ledger_entries_kind", sql`${entry.kind} in ('payment')`),
+    check("ledger_entries_amount", sql`${entry.amount} between 1 and 9007199254740991`),
+    check("ledger_entries_currency", sql`${entry.currency} ~ '^[a-z]{3}$'`),
+  ],
+);
+
+/** One message to the world, written with the business rows it speaks of. */
+export const outbox = pgTable(
+  "outbox",
+  {
+    id: bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    aggregateType: text("aggregate_type").notNull(),
+    aggregateId: text("aggregate_id").notNull(),
+    eventType: text("event_type").notNull(),
+    payload: jsonb("payload").notNull(),
+    createdAt: time("created_at").notNull().defaultNow(),
+    /** Null while the message has not left. */
+    publishedAt: time("published_at"),
+    availableAt: time("available_at").notNull().defaultNow(),
+    attempts: integer("attempts").notNull().default(0),
+    fence: fence(),
+    lastError: text("last_error"),
+    parkedAt: time("parked_at"),
+  },
+  (message) => [
+    index("outbox_unpublished")
+      .on(message.aggregateType, message.aggregateId, message.id)
+      .where(sql`${message.publishedAt} is null`),
+    check(
+      "outbox_published_or_parked",
+      sql`${message.publishedAt} is null or ${message.parkedAt} is null`,
+    ),
+    check(
+      "outbox_parked_has_reason",
+      sql`${message.parkedAt} is null or ${message.lastError} is not null`,
+    ),
+    check("outbox_payload_is_an_object", sql`jsonb_typeof(${message.payload}) = 'object'`),
+    check("outbox_counts", sql`${message.attempts} >= 0 and ${message.fence} >= 0`),
+  ],
+);
+
+/** One contradiction about one object that a person must settle. */
+export const discrepancies = pgTable(
+  "discrepancies",
+  {
+    id: bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    kind: text("kind", {
+      enum: [
+        "paid_after_void",
+        "void_after_paid",
+        "payment_mismatch",
+        "missing_here",
+        "missing_at_stripe",
+        "status_differs",
+      ],
+    }).notNull(),
+    objectId: text("object_id").notNull(),
+    eventId: text("event_id"),
+    detail: jsonb("detail").notNull(),
+    foundAt: time("found_at").notNull().defaultNow(),
+    resolvedAt: time("resolved_at"),
+    resolution: text("resolution"),
+  },
+  (discrepancy) => [
+    unique("discrepancies_once").on(discrepancy.kind, discrepancy.objectId),
+    check(
+      "discrepancies_kind",
+      sql`${discrepancy.kind} in ('paid_after_void', 'void_after_paid', 'payment_mismatch', 'missing_here', 'missing_at_stripe', 'status_differs')`,
+    ),
+    check(
+      "discrepancies_resolved_with_a_note",
+      sql`(${discrepancy.resolvedAt} is null) = (${discrepancy.resolution} is null)`,
+    ),
+  ],
+);
