@@ -1,0 +1,82 @@
+/**
+ * The linter's rules, and the floors of the house: imports go down only.
+ *
+ *   doors       index app cron endpoints http/*
+ *   business    billing/*
+ *   mechanisms  inbox/* outbox/* reconcile/* stripe/*   (inbox and outbox: never each other)
+ *   ground      db/* config log
+ */
+import { defineConfig } from "oxlint";
+
+interface Ban {
+  readonly regex: string;
+  readonly message: string;
+  readonly allowTypeImports?: boolean;
+}
+
+const doors: Ban = {
+  regex: "^\\.{1,2}/(.*/)?(http/.*|(index|app|cron|endpoints)\\.ts)$",
+  message: "Imports go down only: nothing below a door imports a door.",
+};
+const business: Ban = {
+  regex: "^\\.{1,2}/(.*/)?billing/",
+  message: "Imports go down only: a mechanism knows no business; handlers are passed in.",
+};
+const mechanisms: Ban = {
+  regex: "^\\.{1,2}/(.*/)?(inbox|outbox|reconcile|stripe)/",
+  message: "Imports go down only: the ground knows no mechanism.",
+};
+const inbox: Ban = {
+  regex: "^\\.{1,2}/(.*/)?inbox/",
+  message: "Inbox and outbox never import each other.",
+};
+const outbox: Ban = { ...inbox, regex: "^\\.{1,2}/(.*/)?outbox/" };
+const driver: Ban = {
+  regex: "^(pg|pg/.*|@neondatabase/.*|drizzle-orm/(node-postgres|neon).*)$",
+  message: "Only db/connect.ts knows a driver.",
+};
+const stripeSdk: Ban = {
+  regex: "^stripe$",
+  message: "Only stripe/* runs the Stripe SDK; its types may be imported anywhere.",
+  allowTypeImports: true,
+};
+const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
+const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
+
+function floor(files: string[], ...bans: Ban[]) {
+  return {
+    files,
+    rules: {
+      "typescript/no-restricted-imports": ["error", { patterns: [tests, ...bans] }] as const,
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: ["typescript", "unicorn", "oxc", "import", "promise"],
+  options: { typeAware: true },
+  categories: { correctness: "error", suspicious: "error" },
+  rules: {
+    "typescript/consistent-return": "off",
+    "typescript/no-explicit-any": "error",
+    "typescript/no-non-null-assertion": "error",
+    // A Drizzle query that is built but neither returned nor awaited is never run.
+    "typescript/no-floating-promises": ["error", { checkThenables: true, ignoreVoid: false }],
+    "typescript/no-misused-promises": "error",
+    "typescript/await-thenable": "error",
+    "typescript/switch-exhaustiveness-check": "error",
+  },
+  overrides: [
+    floor(["src/*.ts"], driver, stripeSdk, hono),
+    floor(["src/app.ts", "src/http/**"], driver, stripeSdk),
+    floor(["src/billing/**"], doors, driver, stripeSdk, hono),
+    floor(["src/inbox/**"], doors, business, outbox, driver, stripeSdk, hono),
+    floor(["src/outbox/**"], doors, business, inbox, driver, stripeSdk, hono),
+    floor(["src/reconcile/**"], doors, business, driver, stripeSdk, hono),
+    floor(["src/stripe/**"], doors, business, driver, hono),
+    floor(["src/config.ts", "src/log.ts"], doors, business, mechanisms, driver, stripeSdk, hono),
+    floor(["src/db/**"], doors, business, mechanisms, driver, stripeSdk, hono),
+    floor(["src/db/connect.ts"], doors, business, mechanisms, stripeSdk, hono),
+  ],
+  ignorePatterns: ["drizzle"],
+});

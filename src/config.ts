@@ -1,0 +1,116 @@
+/**
+ * Bindings and vars, validated. The only reader of the Worker's environment.
+ * A setting that is present and wrong is refused by name: never replaced by its default.
+ */
+import * as v from "valibot";
+
+/** A setting that is missing or unusable. The message names it and never repeats its value. */
+export class InvalidSetting extends Error {
+  override readonly name = "InvalidSetting";
+
+  readonly setting: string;
+
+  constructor(setting: string, problem: string) {
+    super(`${setting} ${problem}`);
+    this.setting = setting;
+  }
+}
+
+const wholeNumber = (unit: string, min: number, max: number) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^\d{1,9}$/),
+    v.transform(Number),
+    v.minValue(min),
+    v.maxValue(max),
+    v.description(`must be a whole number of ${unit} from ${min} to ${max}`),
+  );
+
+const oneOf = <const Options extends readonly string[]>(...options: Options) =>
+  v.pipe(v.picklist(options), v.description(`must be ${options.join(" or ")}`));
+
+const Vars = v.object({
+  STRIPE_LIVEMODE: v.optional(oneOf("true", "false")),
+  RECEIVE_MODE: v.optional(oneOf("sync"), "sync"),
+  /** How old, or how far ahead, a signature may be: Stripe's own default. */
+  STRIPE_WEBHOOK_TOLERANCE_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
+  /** Shorter than the deadline twice over, so that one wait can be followed by one retry. */
+  RECEIVE_LOCK_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 8_000), "3000"),
+  RECEIVE_STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 8_000), "5000"),
+  MAX_ATTEMPTS: v.optional(wholeNumber("attempts", 1, 1_000), "10"),
+  BACKOFF_CAP_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
+  /** `off` sends statements one by one, for a pooler that objects to pipelining. */
+  PIPELINE: v.optional(oneOf("on", "off"), "on"),
+});
+
+const Hyperdrive = v.object({ connectionString: v.pipe(v.string(), v.minLength(1)) });
+
+export type Env = Readonly<Record<string, unknown>>;
+
+export interface Settings {
+  readonly database: { readonly connectionString: string; readonly pipeline: boolean };
+  /** What an endpoint that says nothing itself accepts; null accepts both. */
+  readonly livemode: boolean | null;
+  readonly mode: "sync";
+  readonly toleranceSeconds: number;
+  readonly receive: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
+  readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
+}
+
+/** @throws InvalidSetting naming the first setting that is wrong. */
+export function readSettings(env: Env): Settings {
+  const vars = v.safeParse(Vars, env);
+  if (!vars.success) {
+    const setting = String(vars.issues[0].path?.[0].key);
+    throw new InvalidSetting(setting, expectation(setting));
+  }
+  const settings = vars.output;
+  return {
+    database: {
+      connectionString: readConnectionString(env),
+      pipeline: settings.PIPELINE === "on",
+    },
+    livemode: settings.STRIPE_LIVEMODE === undefined ? null : settings.STRIPE_LIVEMODE === "true",
+    mode: settings.RECEIVE_MODE,
+    toleranceSeconds: settings.STRIPE_WEBHOOK_TOLERANCE_SECONDS,
+    receive: {
+      lockTimeoutMs: settings.RECEIVE_LOCK_TIMEOUT_MS,
+      statementTimeoutMs: settings.RECEIVE_STATEMENT_TIMEOUT_MS,
+    },
+    retry: {
+      maxAttempts: settings.MAX_ATTEMPTS,
+      backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
+    },
+  };
+}
+
+/**
+ * The signing secrets held by a binding: one, or several while one is being rolled,
+ * separated by commas or white space.
+ *
+ * @throws InvalidSetting when there is none.
+ */
+export function readSecrets(env: Env, binding: string): readonly [string, ...string[]] {
+  const value = env[binding];
+  const [first, ...others] = typeof value === "string" ? value.split(/[\s,]+/).filter(Boolean) : [];
+  if (first === undefined) {
+    throw new InvalidSetting(
+      binding,
+      "holds no signing secret: set it with `npx wrangler secret put`",
+    );
+  }
+  return [first, ...others];
+}
+
+function readConnectionString(env: Env): string {
+  const hyperdrive = v.safeParse(Hyperdrive, env["HYPERDRIVE"]);
+  if (!hyperdrive.success) {
+    throw new InvalidSetting("HYPERDRIVE", "is not bound: see [[hyperdrive]] in wrangler.toml");
+  }
+  return hyperdrive.output.connectionString;
+}
+
+function expectation(setting: string): string {
+  const schema = Object.entries(Vars.entries).find(([name]) => name === setting)?.[1];
+  return (schema && v.getDescription(schema.wrapped)) ?? "is not usable";
+}

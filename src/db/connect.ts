@@ -1,0 +1,162 @@
+/**
+ * A connection for one piece of work, and the only file that knows a driver.
+ *
+ * Statements are started in the order given and share a round trip (`pg`'s pipeline mode).
+ * Each is compiled and its parameters encoded before any of a flight is sent: a statement that the
+ * driver refused locally would never reach the server, while the COMMIT behind it would.
+ *
+ * Hyperdrive is the only road built so far; Neon's serverless driver has its place in `openClient`.
+ */
+import type { SQLWrapper } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres/session";
+import { PgDialect } from "drizzle-orm/pg-core";
+import { Client, DatabaseError } from "pg";
+import { prepareValue } from "pg/lib/utils.js";
+
+/** Drizzle's transaction object: what a handler reads through, and builds its writes with. */
+export type Tx = NodePgTransaction<Record<string, never>, Record<string, never>>;
+
+/** A Drizzle query that was not awaited, or a piece of `sql`. */
+export type Write = SQLWrapper;
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly (string | Uint8Array | null)[];
+}
+
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface Result {
+  readonly rows: readonly Row[];
+  /** The command tag's first word: `INSERT`, `COMMIT`, `ROLLBACK` … */
+  readonly command: string;
+}
+
+/** The database could not be reached, or was lost; whatever was under way may have happened. */
+export class DatabaseUnavailable extends Error {
+  override readonly name = "DatabaseUnavailable";
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super(`The database is unavailable: ${reason}.`, options);
+  }
+}
+
+export interface Connection {
+  readonly tx: Tx;
+  /** @throws whatever the driver says of a parameter that it cannot encode. */
+  readonly compile: (write: Write) => Statement;
+  /** Starts every statement, in order, without waiting; all promises settle. */
+  readonly send: (statements: readonly Statement[]) => Promise<Result>[];
+  /** Whether the server, at its last answer, was inside a transaction that can still commit. */
+  readonly inTransaction: () => boolean;
+  /** True once the socket is gone. */
+  readonly isLost: () => boolean;
+  /** Lets what was sent finish, then says goodbye; cuts the connection when that takes too long. */
+  readonly close: () => Promise<void>;
+}
+
+/** What a close may take: the statements behind an answer, within Workers' 30 s of `waitUntil`. */
+const CLOSE_WITHIN_MS = 10_000;
+
+const dialect = new PgDialect();
+
+/**
+ * @param deadline cuts the connection, and everything waiting on it, when it passes.
+ * @throws DatabaseUnavailable
+ */
+export async function connect(
+  database: { readonly connectionString: string; readonly pipeline: boolean },
+  deadline: AbortSignal,
+): Promise<Connection> {
+  const client = openClient(database);
+  deadline.addEventListener("abort", () => destroy(client));
+  let lost = false;
+  const markLost = (): void => {
+    lost = true;
+  };
+  client.on("error", markLost);
+  client.on("end", markLost);
+  try {
+    await client.connect();
+  } catch (error) {
+    throw new DatabaseUnavailable(sqlStateOf(error) ?? "it cannot be connected to", {
+      cause: error,
+    });
+  }
+
+  let last: Promise<unknown> = Promise.resolve();
+  const start = (statement: Statement): Promise<Result> =>
+    client.query({ ...statement, values: [...statement.values], ...extended(statement) });
+
+  return {
+    tx: transactionObject(client),
+    compile,
+    send: (statements) =>
+      statements.map((statement) => {
+        const result = database.pipeline ? start(statement) : last.then(() => start(statement));
+        last = result.catch(() => undefined);
+        return result;
+      }),
+    inTransaction: () => client.getTransactionStatus() === "T",
+    isLost: () => lost,
+    close: async () => {
+      if (lost) return;
+      const goodbye = last.then(() => client.end()).then(() => true);
+      const inTime = await Promise.race([goodbye, after(CLOSE_WITHIN_MS)]).catch(() => false);
+      if (!inTime) destroy(client);
+    },
+  };
+}
+
+/** The SQLSTATE behind an error, through whatever wraps it; null when Postgres did not speak. */
+export function sqlStateOf(error: unknown): string | null {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof DatabaseError) return cause.code ?? null;
+  }
+  return null;
+}
+
+function openClient(database: { connectionString: string; pipeline: boolean }): Client {
+  return new Client({ ...database, application_name: "stripe-inbox" });
+}
+
+/**
+ * Built by hand because Drizzle's own `transaction()` awaits BEGIN and COMMIT one by one.
+ * It must be a transaction object: on a plain client, a nested `transaction()` would commit ours.
+ */
+function transactionObject(client: Client): Tx {
+  const db = drizzle(client);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Drizzle's types hide the session that its own transaction() passes on.
+  const { session } = db._ as unknown as { session: NodePgSession<Record<string, never>, never> };
+  return new NodePgTransaction(dialect, session, undefined);
+}
+
+function compile(write: Write): Statement {
+  const { sql, params } = dialect.sqlToQuery(write.getSQL());
+  const values = params.map((param, index) => {
+    const value: unknown = prepareValue(param);
+    if (value === null || typeof value === "string" || value instanceof Uint8Array) return value;
+    throw new TypeError(`Parameter $${index + 1} cannot be sent to Postgres.`);
+  });
+  return { text: sql, values };
+}
+
+/**
+ * Statements with parameters would use the extended protocol anyway; it also refuses a write that
+ * smuggles in a second statement. Only the framing, which is ours, is several statements in one.
+ */
+function extended(statement: Statement): { queryMode?: "extended" } {
+  return statement.text.startsWith("begin") ? {} : { queryMode: "extended" };
+}
+
+function destroy(client: Client): void {
+  // end() would first wait for the answers that never come.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide the socket.
+  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
+  connection.stream.destroy();
+}
+
+function after(ms: number): Promise<false> {
+  return new Promise((resolve) => setTimeout(resolve, ms, false));
+}

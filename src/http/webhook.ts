@@ -1,0 +1,85 @@
+/** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
+import { Hono } from "hono";
+import type { Context } from "hono";
+import { type Env, readSecrets, readSettings, type Settings } from "../config.ts";
+import { withConnection } from "../db/with-connection.ts";
+import { DEFAULT_ENDPOINT, type Endpoint, type Endpoints } from "../endpoints.ts";
+import { toHandlers } from "../inbox/process.ts";
+import { type Received, receiveSync } from "../inbox/receive.ts";
+import type { EndpointRules } from "../inbox/rules.ts";
+import type { Delivery } from "../inbox/transitions.ts";
+import type { Fields } from "../log.ts";
+import { verifyEvent } from "../stripe/verify.ts";
+import { type Outcome, STATUS } from "./answers.ts";
+import { LARGEST_BODY_BYTES, readBody } from "./body.ts";
+
+/** What the request's one log line says; completed while the delivery makes its way. */
+export interface DoorEnv {
+  readonly Bindings: Env;
+  readonly Variables: { line: Fields };
+}
+
+/** Stripe gives up on an answer after some 10 s; ours comes before, whatever the database does. */
+const DEADLINE_MS = 9_000;
+
+export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
+  const door = new Hono<DoorEnv>({ strict: false });
+
+  return door.all("/:endpoint?", async (c) => {
+    const name = c.req.param("endpoint") ?? DEFAULT_ENDPOINT;
+    const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined;
+    if (!endpoint) return c.json({ error: "There is no such endpoint." }, 404);
+    note(c, { endpoint: name });
+    if (c.req.method !== "POST") {
+      return c.json({ error: "Webhooks are posted." }, 405, { allow: "POST" });
+    }
+
+    const settings = readSettings(c.env);
+    const secrets = readSecrets(c.env, endpoint.secrets);
+    const body = await readBody(c.req.raw, LARGEST_BODY_BYTES);
+    if (body === null) return answer(c, "too_large");
+
+    const header = c.req.header("stripe-signature") ?? null;
+    const event = await verifyEvent(body, header, secrets, settings.toleranceSeconds);
+    if ("invalid" in event) {
+      note(c, { invalid: event.invalid, detail: event.detail });
+      return answer(c, "invalid");
+    }
+    note(c, { event: event.id, type: event.type, altered: event.altered || undefined });
+
+    const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
+    const received = await receive(delivery, settings, (rest) => c.executionCtx.waitUntil(rest));
+    note(c, { ignored: received.ignored, error: received.error });
+    return answer(c, received.outcome);
+  });
+}
+
+function receive(
+  delivery: Delivery,
+  settings: Settings,
+  afterwards: (rest: Promise<unknown>) => void,
+): Promise<Received> {
+  const time = { deadlineMs: DEADLINE_MS, afterwards };
+  return withConnection(settings.database, time, (db, remainingMs) =>
+    receiveSync(db, delivery, { ...settings.retry, timeouts: settings.receive, remainingMs }),
+  );
+}
+
+function rulesOf(name: string, endpoint: Endpoint, settings: Settings): EndpointRules {
+  return {
+    name,
+    livemode: endpoint.livemode ?? settings.livemode,
+    accounts: endpoint.accounts,
+    handlers: toHandlers(endpoint.handlers),
+  };
+}
+
+/** `{ "outcome": …, "event": … }`; `event` only once it is verified. */
+export function answer(c: Context<DoorEnv>, outcome: Outcome): Response {
+  note(c, { outcome });
+  return c.json({ outcome, event: c.get("line")["event"] }, STATUS[outcome]);
+}
+
+export function note(c: Context<DoorEnv>, fields: Fields): void {
+  c.set("line", { ...c.get("line"), ...fields });
+}

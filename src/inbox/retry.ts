@@ -1,0 +1,66 @@
+/**
+ * Pure: what kind of failure an error is, and what follows from it.
+ * The one place where an error's class or SQLSTATE decides anything.
+ */
+import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
+
+/**
+ * Thrown by a handler: trying again can never help, a person must look.
+ * The reason is a code such as `amount_paid_unusable`; anything else is not stored.
+ */
+export class PermanentError extends Error {
+  override readonly name = "PermanentError";
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super(reason);
+    this.reason = /^[a-z][a-z0-9_]{0,62}$/.test(reason) ? reason : "unnamed";
+  }
+}
+
+/**
+ * - `permanent`: never again.
+ * - `ours`: the handler's or the statement's fault; tried again, then parked.
+ * - `contention`: somebody else held what we need; tried again at once, never parked.
+ * - `infrastructure`: the database's trouble; tried again, never parked.
+ */
+export type FailureKind = "permanent" | "ours" | "contention" | "infrastructure";
+
+export interface Failure {
+  readonly kind: FailureKind;
+  /** An error's class or SQLSTATE: all that is logged or stored of it. */
+  readonly code: string;
+}
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const CONTENTION = /^40|^55P03$/;
+const INFRASTRUCTURE = /^(?:08|53|57(?!014)|25006)/;
+
+export function classify(error: unknown): Failure {
+  if (error instanceof PermanentError) {
+    return { kind: "permanent", code: `PermanentError:${error.reason}` };
+  }
+  if (error instanceof DatabaseUnavailable) return { kind: "infrastructure", code: error.name };
+  const state = sqlStateOf(error);
+  if (state === null) return { kind: "ours", code: errorClass(error) };
+  if (CONTENTION.test(state)) return { kind: "contention", code: state };
+  return { kind: INFRASTRUCTURE.test(state) ? "infrastructure" : "ours", code: state };
+}
+
+/** At which attempt such a failure parks the event; null: at none. */
+export function parksAtAttempt(kind: FailureKind, maxAttempts: number): number | null {
+  switch (kind) {
+    case "permanent":
+      return 1;
+    case "ours":
+      return maxAttempts;
+    case "contention":
+    case "infrastructure":
+      return null;
+  }
+}
+
+function errorClass(error: unknown): string {
+  const name = error instanceof Error ? error.name : "NotAnError";
+  return /^\w{1,64}$/.test(name) ? name : "Error";
+}

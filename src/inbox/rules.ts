@@ -1,0 +1,34 @@
+/**
+ * Whose event is it? Pure: an endpoint's rules and an event in, what to do with it out.
+ */
+import type { VerifiedEvent } from "../stripe/verify.ts";
+import type { Handler, Handlers } from "./process.ts";
+
+/** What the mechanism needs to know of an endpoint. */
+export interface EndpointRules {
+  readonly name: string;
+  /** The only livemode accepted; null accepts both. */
+  readonly livemode: boolean | null;
+  /** Whose events: our own account's, or those of accounts connected to it. */
+  readonly accounts: "own" | "connected";
+  readonly handlers: Handlers;
+}
+
+export type IgnoredReason = "test_id" | "thin" | "livemode" | "account" | "no_handler";
+
+export type Verdict = { readonly handler: Handler } | { readonly ignored: IgnoredReason };
+
+/** The ids that Stripe's dashboard gives to test deliveries: one id, whatever the type. */
+const FIXED_TEST_ID = /^evt_0{14,}$|_0{14}$/;
+
+/** When several reasons to ignore apply, the first in this order is the one given. */
+export function judge(endpoint: EndpointRules, event: VerifiedEvent): Verdict {
+  if (FIXED_TEST_ID.test(event.id)) return { ignored: "test_id" };
+  if (event.thin) return { ignored: "thin" };
+  if (endpoint.livemode !== null && event.livemode !== endpoint.livemode) {
+    return { ignored: "livemode" };
+  }
+  if (event.connected !== (endpoint.accounts === "connected")) return { ignored: "account" };
+  const handler = endpoint.handlers.get(event.type);
+  return handler ? { handler } : { ignored: "no_handler" };
+}
