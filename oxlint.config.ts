@@ -6,7 +6,7 @@
  *   mechanisms  inbox/* outbox/* reconcile/* stripe/*   (inbox and outbox: never each other)
  *   ground      db/* config log
  */
-import { defineConfig } from "oxlint";
+import { defineConfig, type OxlintOverride } from "oxlint";
 
 interface Ban {
   readonly regex: string;
@@ -43,13 +43,9 @@ const stripeSdk: Ban = {
 const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
 const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
 
-function floor(files: string[], ...bans: Ban[]) {
-  return {
-    files,
-    rules: {
-      "typescript/no-restricted-imports": ["error", { patterns: [tests, ...bans] }] as const,
-    },
-  };
+function floor(files: string[], ...bans: Ban[]): OxlintOverride {
+  const patterns = [tests, ...bans];
+  return { files, rules: { "typescript/no-restricted-imports": ["error", { patterns }] } };
 }
 
 export default defineConfig({

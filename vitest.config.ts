@@ -26,7 +26,9 @@ export default defineConfig({
                 include: ["pg", "pg/lib/utils.js", "stripe", "drizzle-orm/node-postgres"],
                 rolldownOptions: {
                   external: [...builtinModules, /^node:/, /^cloudflare:/],
-                  resolve: { conditionNames: ["workerd", "worker", "import", "require", "default"] },
+                  resolve: {
+                    conditionNames: ["workerd", "worker", "import", "require", "default"],
+                  },
                 },
               },
             },

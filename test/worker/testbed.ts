@@ -1,0 +1,179 @@
+/**
+ * A receiver on an empty, migrated database of its own, reached through its doors.
+ * Everything a test sees is an answer, a row or a log line.
+ */
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { Client } from "pg";
+import { inject, vi } from "vitest";
+import { createApp } from "../../src/app.ts";
+import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
+import { type EventOptions, invoiceEvent, type InvoiceEventType } from "../local/events.ts";
+import type { InvoiceFacts } from "../local/invoice-shapes.ts";
+import { signatureHeader } from "../local/sign.ts";
+
+export const SECRET = "whsec_test_billing";
+export const CONNECT_SECRET = "whsec_test_connect";
+
+export interface Answer {
+  readonly status: number;
+  readonly outcome: unknown;
+  readonly event: unknown;
+  readonly headers: Headers;
+}
+
+export interface Testbed {
+  readonly databaseUrl: string;
+  /** Posts exactly this, and lets everything behind the answer finish too. */
+  readonly post: (path: string, init?: RequestInit) => Promise<Answer>;
+  /** Signs a body (an object as its JSON) and posts it. */
+  readonly deliver: (body: object | string, delivery?: DeliveryOptions) => Promise<Answer>;
+  /** Rows of one statement, on a connection of its own. Amounts (bigint) come as strings. */
+  readonly rows: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
+  /** The counts that the promises are about. */
+  readonly books: () => Promise<Books>;
+}
+
+export interface DeliveryOptions {
+  readonly endpoint?: string;
+  readonly secret?: string;
+  readonly timestamp?: number | string;
+}
+
+export interface Books {
+  readonly inbox: number;
+  readonly invoices: number;
+  readonly entries: number;
+  readonly messages: number;
+  readonly discrepancies: number;
+}
+
+/**
+ * @param options.env settings over the defaults of a working receiver; undefined removes one.
+ * @param options.databaseUrl another way to the same database, through a proxy for instance.
+ */
+export async function openTestbed(
+  options: {
+    readonly endpoints?: Endpoints;
+    readonly env?: Readonly<Record<string, unknown>>;
+    readonly route?: (databaseUrl: string) => string;
+  } = {},
+): Promise<Testbed> {
+  const databaseUrl = await copyTemplate();
+  const app = createApp(options.endpoints ?? shipped);
+  const env = {
+    HYPERDRIVE: { connectionString: options.route?.(databaseUrl) ?? databaseUrl },
+    STRIPE_WEBHOOK_SECRET: SECRET,
+    STRIPE_CONNECT_WEBHOOK_SECRET: CONNECT_SECRET,
+    ...options.env,
+  };
+
+  const post: Testbed["post"] = async (path, init) => {
+    const ctx = createExecutionContext();
+    const request = new Request(`https://inbox.test${path}`, { method: "POST", ...init });
+    const response = await app.fetch(request, env, ctx);
+    const text = await response.text();
+    await waitOnExecutionContext(ctx);
+    const { outcome, event }: { outcome?: unknown; event?: unknown } = JSON.parse(text);
+    return { status: response.status, outcome, event, headers: response.headers };
+  };
+  const rows: Testbed["rows"] = (statement, values) => query(databaseUrl, statement, values);
+
+  return {
+    databaseUrl,
+    post,
+    rows,
+    deliver: async (event, { endpoint = "billing", secret, timestamp } = {}) => {
+      const body = typeof event === "string" ? event : JSON.stringify(event);
+      const key = secret ?? (endpoint === "connect" ? CONNECT_SECRET : SECRET);
+      const signing = timestamp === undefined ? {} : { timestamp };
+      const header = await signatureHeader(body, key, signing);
+      return post(`/webhooks/stripe/${endpoint}`, {
+        body,
+        headers: { "stripe-signature": header },
+      });
+    },
+    books: async () => {
+      const [counts] = await rows(`select
+        (select count(*) from webhook_inbox)::int as inbox,
+        (select count(*) from invoices)::int as invoices,
+        (select count(*) from ledger_entries)::int as entries,
+        (select count(*) from outbox)::int as messages,
+        (select count(*) from discrepancies)::int as discrepancies`);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The statement above is its shape.
+      return counts as unknown as Books;
+    },
+  };
+}
+
+let made = 0;
+
+/** An id that no other test uses. */
+export function freshId(prefix: "evt" | "in" | "cus"): string {
+  return `${prefix}_test${++made}${crypto.randomUUID().slice(0, 8)}`;
+}
+
+/** An event about an invoice: a paid one of 42.00 EUR, unless `facts` say otherwise. */
+export function anInvoiceEvent(
+  type: InvoiceEventType = "invoice.paid",
+  facts: Partial<InvoiceFacts> = {},
+  options: Partial<EventOptions> = {},
+): ReturnType<typeof invoiceEvent> {
+  const total = facts.total ?? facts.amountPaid ?? 4200;
+  return invoiceEvent(
+    type,
+    {
+      id: freshId("in"),
+      status: "paid",
+      customer: "cus_test",
+      currency: "eur",
+      total,
+      amountPaid: total,
+      livemode: false,
+      created: 1_790_000_000,
+      changed: 1_790_000_000,
+      ...facts,
+    },
+    { id: freshId("evt"), apiVersion: "2026-10-28.endive", ...options },
+  );
+}
+
+/** The log lines written while `work` ran, each parsed. */
+export async function logLines(work: () => Promise<unknown>): Promise<Record<string, unknown>[]> {
+  const lines: Record<string, unknown>[] = [];
+  const keep = (line: unknown): void => {
+    lines.push(JSON.parse(String(line)));
+  };
+  const spies = (["log", "warn", "error"] as const).map((level) =>
+    vi.spyOn(console, level).mockImplementation(keep),
+  );
+  try {
+    await work();
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+  return lines;
+}
+
+/** One statement on one short connection: sockets must not outlive the test that opened them. */
+export async function query(
+  databaseUrl: string,
+  statement: string,
+  values: unknown[] = [],
+): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: databaseUrl, application_name: "test" });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return (await client.query(statement, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function copyTemplate(): Promise<string> {
+  const name = `test_${crypto.randomUUID().replaceAll("-", "")}`;
+  const url = new URL(inject("postgresUrl"));
+  await query(url.href, `create database ${name} template ${inject("template")}`);
+  url.pathname = `/${name}`;
+  return url.href;
+}
