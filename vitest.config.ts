@@ -10,6 +10,7 @@ export default defineConfig({
     globalSetup: ["test/local/vitest-setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    silent: "passed-only",
     onUnhandledError: (error) => error.message !== CLOSED_SOCKET,
     projects: [
       {

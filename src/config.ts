@@ -3,6 +3,7 @@
  * A setting that is present and wrong is refused by name: never replaced by its default.
  */
 import * as v from "valibot";
+import type { Database } from "./db/connect.ts";
 
 /** A setting that is missing or unusable. The message names it and never repeats its value. */
 export class InvalidSetting extends Error {
@@ -48,7 +49,7 @@ const Hyperdrive = v.object({ connectionString: v.pipe(v.string(), v.minLength(1
 export type Env = Readonly<Record<string, unknown>>;
 
 export interface Settings {
-  readonly database: { readonly connectionString: string; readonly pipeline: boolean };
+  readonly database: Database;
   /** What an endpoint that says nothing itself accepts; null accepts both. */
   readonly livemode: boolean | null;
   readonly mode: "sync";

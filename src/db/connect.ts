@@ -11,8 +11,14 @@ import type { SQLWrapper } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres/session";
 import { PgDialect } from "drizzle-orm/pg-core";
-import { Client, DatabaseError } from "pg";
+import { Client, DatabaseError, type QueryConfig } from "pg";
 import { prepareValue } from "pg/lib/utils.js";
+
+export interface Database {
+  readonly connectionString: string;
+  /** Whether queries may be sent before the answers to those before them have come. */
+  readonly pipeline: boolean;
+}
 
 /** Drizzle's transaction object: what a handler reads through, and builds its writes with. */
 export type Tx = NodePgTransaction<Record<string, never>, Record<string, never>>;
@@ -22,7 +28,11 @@ export type Write = SQLWrapper;
 
 export interface Statement {
   readonly text: string;
-  readonly values: readonly (string | Uint8Array | null)[];
+  /**
+   * Present, if empty, for a write: the extended protocol then refuses a second statement in its
+   * text. Only our own framing goes without.
+   */
+  readonly values?: readonly (string | Uint8Array | null)[];
 }
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -65,29 +75,34 @@ const dialect = new PgDialect();
  * @param deadline cuts the connection, and everything waiting on it, when it passes.
  * @throws DatabaseUnavailable
  */
-export async function connect(
-  database: { readonly connectionString: string; readonly pipeline: boolean },
-  deadline: AbortSignal,
-): Promise<Connection> {
+export async function connect(database: Database, deadline: AbortSignal): Promise<Connection> {
   const client = openClient(database);
-  deadline.addEventListener("abort", () => destroy(client));
   let lost = false;
   const markLost = (): void => {
     lost = true;
   };
+  deadline.addEventListener("abort", () => {
+    markLost();
+    destroy(client);
+  });
   client.on("error", markLost);
   client.on("end", markLost);
   try {
     await client.connect();
   } catch (error) {
-    throw new DatabaseUnavailable(sqlStateOf(error) ?? "it cannot be connected to", {
-      cause: error,
-    });
+    throw new DatabaseUnavailable("it cannot be connected to", { cause: error });
   }
 
   let last: Promise<unknown> = Promise.resolve();
-  const start = (statement: Statement): Promise<Result> =>
-    client.query({ ...statement, values: [...statement.values], ...extended(statement) });
+  const start = ({ text, values }: Statement): Promise<Result> => {
+    if (!values) return client.query(text);
+    const query: QueryConfig & { queryMode: "extended" } = {
+      text,
+      values: [...values],
+      queryMode: "extended",
+    };
+    return client.query(query);
+  };
 
   return {
     tx: transactionObject(client),
@@ -117,8 +132,9 @@ export function sqlStateOf(error: unknown): string | null {
   return null;
 }
 
-function openClient(database: { connectionString: string; pipeline: boolean }): Client {
-  return new Client({ ...database, application_name: "stripe-inbox" });
+function openClient(database: Database): Client {
+  const { connectionString, pipeline } = database;
+  return new Client({ connectionString, pipeline, application_name: "stripe-inbox" });
 }
 
 /**
@@ -140,14 +156,6 @@ function compile(write: Write): Statement {
     throw new TypeError(`Parameter $${index + 1} cannot be sent to Postgres.`);
   });
   return { text: sql, values };
-}
-
-/**
- * Statements with parameters would use the extended protocol anyway; it also refuses a write that
- * smuggles in a second statement. Only the framing, which is ours, is several statements in one.
- */
-function extended(statement: Statement): { queryMode?: "extended" } {
-  return statement.text.startsWith("begin") ? {} : { queryMode: "extended" };
 }
 
 function destroy(client: Client): void {

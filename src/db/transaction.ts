@@ -84,8 +84,8 @@ export async function inOneFlight(
   }
 }
 
-const COMMIT: Statement = { text: "commit", values: [] };
-const ROLLBACK: Statement = { text: "rollback", values: [] };
+const COMMIT: Statement = { text: "commit" };
+const ROLLBACK: Statement = { text: "rollback" };
 
 /** One message, so that BEGIN and its settings fail together. Numbers come validated. */
 function begin({ lockTimeoutMs, statementTimeoutMs }: Timeouts): Statement {
@@ -96,10 +96,7 @@ function begin({ lockTimeoutMs, statementTimeoutMs }: Timeouts): Statement {
     "stripe_inbox.transaction": "open",
   };
   const local = Object.entries(settings).map(([name, value]) => `set local ${name} = '${value}'`);
-  return {
-    text: ["begin isolation level read committed", ...local].join("; "),
-    values: [],
-  };
+  return { text: ["begin isolation level read committed", ...local].join("; ") };
 }
 
 /** Sent, not waited for: whatever comes next on this connection comes after it. */

@@ -2,7 +2,7 @@
  * One piece of work on one connection, within a deadline that also covers what no setting of
  * Postgres does: connecting, a silent socket, a slow COMMIT.
  */
-import { type Connection, connect, DatabaseUnavailable } from "./connect.ts";
+import { type Connection, connect, type Database, DatabaseUnavailable } from "./connect.ts";
 
 export interface WorkTime {
   /** From now on, connecting included. */
@@ -16,26 +16,26 @@ export interface WorkTime {
  * connection is cut, and the work may or may not have been committed.
  */
 export async function withConnection<T>(
-  database: { readonly connectionString: string; readonly pipeline: boolean },
+  database: Database,
   { deadlineMs, afterwards }: WorkTime,
   work: (db: Connection, remainingMs: () => number) => Promise<T>,
 ): Promise<T> {
   const endsAt = Date.now() + deadlineMs;
-  const deadline = AbortSignal.timeout(deadlineMs);
-  const expired = new Promise<never>((_, reject) => {
-    deadline.addEventListener("abort", () =>
-      reject(new DatabaseUnavailable(`no answer within ${deadlineMs} ms`)),
-    );
-  });
+  const deadline = new AbortController();
+  const expired = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    deadline.abort();
+    expired.reject(new DatabaseUnavailable(`no answer within ${deadlineMs} ms`));
+  }, deadlineMs);
 
-  const connecting = connect(database, deadline);
+  const connecting = connect(database, deadline.signal);
   const working = connecting.then((db) => work(db, () => endsAt - Date.now()));
+  // After the deadline nobody else listens.
+  working.catch(() => undefined);
   try {
-    return await Promise.race([working, expired]);
+    return await Promise.race([working, expired.promise]);
   } finally {
-    const closing = connecting.then((db) => db.close());
-    afterwards(closing.catch(() => undefined));
-    // After the deadline nobody else listens.
-    working.catch(() => undefined);
+    clearTimeout(timer);
+    afterwards(connecting.then((db) => db.close()).catch(() => undefined));
   }
 }
