@@ -7,5 +7,9 @@ declare module "vitest" {
     postgresUrl: string;
     /** Name of the migrated database to copy from. */
     template: string;
+    /** Where the transaction pooler listens; null where none is installed. */
+    poolerPort: number | null;
+    /** Connection string of a server that accepts connections and says nothing. */
+    silentUrl: string;
   }
 }

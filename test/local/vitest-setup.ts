@@ -1,11 +1,24 @@
-/** For all tests: one throw-away Postgres, and in it a migrated template to copy databases from. */
+/**
+ * For all tests: one throw-away Postgres, in it a migrated template to copy databases from, and a
+ * transaction pooler before it where one is installed; and a server that accepts and stays silent.
+ */
 import type { TestProject } from "vitest/node";
 import { createTemplate } from "./databases.ts";
+import { startPgBouncer } from "./pgbouncer.ts";
+import { startProxy } from "./proxy.ts";
 import { startTemporaryCluster } from "./temporary-cluster.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const cluster = await startTemporaryCluster();
   project.provide("postgresUrl", cluster.url("postgres"));
   project.provide("template", await createTemplate(cluster));
-  return cluster.stop;
+  const pooler = await startPgBouncer(cluster.url("postgres"));
+  project.provide("poolerPort", pooler?.port ?? null);
+  const silent = await startProxy(cluster.url("postgres"), { fate: () => "silence" });
+  project.provide("silentUrl", silent.route(cluster.url("postgres")));
+  return async () => {
+    await silent.close();
+    await pooler?.stop();
+    await cluster.stop();
+  };
 }

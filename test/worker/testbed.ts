@@ -1,8 +1,8 @@
 /**
  * A receiver on an empty, migrated database of its own, reached through its doors.
- * Everything a test sees is an answer, a row or a log line.
+ * Everything a test sees is an answer, a row or a log line. Runs in workerd and in Node.
  */
-import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import type { ExecutionContext } from "hono";
 import { Client } from "pg";
 import { inject, vi } from "vitest";
 import { createApp } from "../../src/app.ts";
@@ -19,14 +19,19 @@ export interface Answer {
   readonly outcome: unknown;
   readonly event: unknown;
   readonly headers: Headers;
+  /** The body as it came. */
+  readonly text: string;
 }
 
 export interface Testbed {
   readonly databaseUrl: string;
   /** Posts exactly this, and lets everything behind the answer finish too. */
   readonly post: (path: string, init?: RequestInit) => Promise<Answer>;
-  /** Signs a body (an object as its JSON) and posts it. */
-  readonly deliver: (body: object | string, delivery?: DeliveryOptions) => Promise<Answer>;
+  /** Signs a body (bytes and text as they are, an object as its JSON) and posts it. */
+  readonly deliver: (
+    body: object | string | Uint8Array,
+    delivery?: DeliveryOptions,
+  ) => Promise<Answer>;
   /** Rows of one statement, on a connection of its own. Amounts (bigint) come as strings. */
   readonly rows: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
   /** The counts that the promises are about. */
@@ -54,12 +59,16 @@ export interface Books {
 export async function openTestbed(
   options: {
     readonly endpoints?: Endpoints;
+    /** The receiver itself, instead of one made from `endpoints`. */
+    readonly app?: Pick<ReturnType<typeof createApp>, "fetch">;
     readonly env?: Readonly<Record<string, unknown>>;
+    /** A database that is there already, instead of a new one. */
+    readonly databaseUrl?: string;
     readonly route?: (databaseUrl: string) => string;
   } = {},
 ): Promise<Testbed> {
-  const databaseUrl = await copyTemplate();
-  const app = createApp(options.endpoints ?? shipped);
+  const databaseUrl = options.databaseUrl ?? (await copyTemplate());
+  const app = options.app ?? createApp(options.endpoints ?? shipped);
   const env = {
     HYPERDRIVE: { connectionString: options.route?.(databaseUrl) ?? databaseUrl },
     STRIPE_WEBHOOK_SECRET: SECRET,
@@ -68,13 +77,16 @@ export async function openTestbed(
   };
 
   const post: Testbed["post"] = async (path, init) => {
-    const ctx = createExecutionContext();
+    const { ctx, settled } = collectingContext();
     const request = new Request(`https://inbox.test${path}`, { method: "POST", ...init });
     const response = await app.fetch(request, env, ctx);
     const text = await response.text();
-    await waitOnExecutionContext(ctx);
-    const { outcome, event }: { outcome?: unknown; event?: unknown } = JSON.parse(text);
-    return { status: response.status, outcome, event, headers: response.headers };
+    await settled();
+    const said: { outcome?: unknown; event?: unknown } = text.startsWith("{")
+      ? JSON.parse(text)
+      : {};
+    const { outcome, event } = said;
+    return { status: response.status, outcome, event, headers: response.headers, text };
   };
   const rows: Testbed["rows"] = (statement, values) => query(databaseUrl, statement, values);
 
@@ -83,7 +95,8 @@ export async function openTestbed(
     post,
     rows,
     deliver: async (event, { endpoint = "billing", secret, timestamp } = {}) => {
-      const body = typeof event === "string" ? event : JSON.stringify(event);
+      const asItIs = typeof event === "string" || event instanceof Uint8Array;
+      const body = asItIs ? event : JSON.stringify(event);
       const key = secret ?? (endpoint === "connect" ? CONNECT_SECRET : SECRET);
       const signing = timestamp === undefined ? {} : { timestamp };
       const header = await signatureHeader(body, key, signing);
@@ -152,6 +165,21 @@ export async function logLines(work: () => Promise<unknown>): Promise<Record<str
     for (const spy of spies) spy.mockRestore();
   }
   return lines;
+}
+
+/** What may go on behind an answer is collected, so that a test can wait for it. */
+function collectingContext(): { ctx: ExecutionContext; settled: () => Promise<void> } {
+  const rest: Promise<unknown>[] = [];
+  return {
+    ctx: {
+      waitUntil: (promise) => void rest.push(promise),
+      passThroughOnException: () => undefined,
+      props: {},
+    },
+    settled: async () => {
+      while (rest.length > 0) await rest.shift();
+    },
+  };
 }
 
 /** One statement on one short connection: sockets must not outlive the test that opened them. */

@@ -1,0 +1,78 @@
+/**
+ * The books that a stream of events must lead to, worked out from the rules alone and not with the
+ * Worker's code. Deliveries and their order are not looked at: where the rules leave the end to
+ * the order of arrival, every end they allow is listed. Pure; runs in Node and in workerd.
+ */
+import type { StripeEvent } from "./events.ts";
+import { type ExpectedInvoice, invoiceEnds, isInvoiceEventType } from "./invoice-ends.ts";
+import type { EndpointName, Sent } from "./stream.ts";
+
+export type IgnoredReason = "test_id" | "thin" | "livemode" | "account" | "no_handler";
+
+/** The row that the inbox must hold for one event at one endpoint. */
+export interface ExpectedReceipt {
+  readonly endpoint: EndpointName;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly objectId: string | null;
+  readonly outcome: "processed" | "ignored";
+  readonly ignoredReason: IgnoredReason | null;
+}
+
+export interface ExpectedBooks {
+  readonly receipts: readonly ExpectedReceipt[];
+  /** The ends that each invoice may have come to; one, unless its events contradict each other. */
+  readonly invoices: ReadonlyMap<string, readonly ExpectedInvoice[]>;
+  /** Every invoice that was spoken of, also those that must not be in the books. */
+  readonly mentioned: ReadonlySet<string>;
+}
+
+export interface Account {
+  /** The endpoints' livemode rule; null accepts both. */
+  readonly livemode: boolean | null;
+}
+
+/** The books that these events must lead to, each sent at least once, in whatever order. */
+export function expectedBooks(stream: readonly Sent[], account: Account): ExpectedBooks {
+  const receipts = new Map<string, ExpectedReceipt>();
+  const booked = new Map<string, Map<string, StripeEvent>>();
+  const mentioned = new Set<string>();
+  for (const { endpoint, event } of stream) {
+    const reason = reasonToIgnore(endpoint, event, account);
+    const objectId = event.data?.object["id"];
+    const invoiceId = typeof objectId === "string" ? objectId : null;
+    receipts.set(`${endpoint} ${event.id}`, {
+      endpoint,
+      eventId: event.id,
+      eventType: event.type,
+      objectId: invoiceId,
+      outcome: reason === null ? "processed" : "ignored",
+      ignoredReason: reason,
+    });
+    if (invoiceId === null || !isInvoiceEventType(event.type)) continue;
+    mentioned.add(invoiceId);
+    if (reason !== null) continue;
+    const events = booked.get(invoiceId) ?? new Map<string, StripeEvent>();
+    booked.set(invoiceId, events.set(event.id, event));
+  }
+  const invoices = new Map<string, readonly ExpectedInvoice[]>();
+  for (const [id, events] of booked) {
+    const ends = invoiceEnds([...events.values()]);
+    if (ends.length > 0) invoices.set(id, ends);
+  }
+  return { receipts: [...receipts.values()], invoices, mentioned };
+}
+
+/** Why an endpoint has nothing to do with an event; the first reason wins. Null: it has. */
+function reasonToIgnore(
+  endpoint: EndpointName,
+  event: StripeEvent,
+  { livemode }: Account,
+): IgnoredReason | null {
+  if (/^evt_0{14,}$|_0{14}$/.test(event.id)) return "test_id";
+  if (event.object === "v2.core.event") return "thin";
+  if (livemode !== null && event.livemode !== livemode) return "livemode";
+  const connected = event.account !== undefined && event.account !== "";
+  if (connected !== (endpoint === "connect")) return "account";
+  return endpoint === "billing" && isInvoiceEventType(event.type) ? null : "no_handler";
+}

@@ -1,0 +1,91 @@
+/** One round: a stream is made, delivered with all that can go wrong, and the books are audited. */
+import { type Audit, audit } from "./audit.ts";
+import { type ExpectedBooks, expectedBooks } from "./books.ts";
+import { type DeliveryReport, deliver, planDeliveries } from "./deliver.ts";
+import { Random } from "./random.ts";
+import type { Receiver } from "./run-file.ts";
+import { type EndpointName, makeStream } from "./stream.ts";
+import { cutConnection } from "./trouble.ts";
+
+export interface RoundOptions {
+  readonly seed: number;
+  readonly invoices: number;
+  readonly concurrency: number;
+  readonly duplicatesPercent: number;
+  /** How many database connections to cut under way. */
+  readonly cuts: number;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (done: number, planned: number) => void;
+}
+
+export interface Round {
+  readonly deliveries: DeliveryReport;
+  readonly expected: ExpectedBooks;
+  readonly audit: Audit;
+  readonly cuts: number;
+  readonly seconds: number;
+  /** Whatever is not as it must be, one sentence each; empty when the books agree. */
+  readonly problems: readonly string[];
+}
+
+const DAYS_BACK_SECONDS = 30 * 86_400;
+
+/** Plays it; rejects when aborted, or when the database cannot be read. */
+export async function playRound(receiver: Receiver, options: RoundOptions): Promise<Round> {
+  const { seed, invoices, concurrency, duplicatesPercent, signal, onProgress } = options;
+  const begun = performance.now();
+  const stream = makeStream({
+    seed,
+    run: crypto.randomUUID().replaceAll("-", "").slice(0, 10),
+    invoices,
+    livemode: receiver.livemode ?? false,
+    begin: Math.floor(Date.now() / 1000) - DAYS_BACK_SECONDS,
+  });
+  const planned = planDeliveries(stream, new Random(seed), duplicatesPercent);
+
+  const cuts: Promise<boolean>[] = [];
+  const deliveries = await deliver(planned, {
+    endpoints: endpointsOf(receiver),
+    concurrency,
+    ...(signal ? { signal } : {}),
+    onAttempt: ({ attempts }) => {
+      onProgress?.(attempts, planned.length);
+      const due = Math.floor((attempts / planned.length) * (options.cuts + 1));
+      while (cuts.length < Math.min(due, options.cuts)) {
+        cuts.push(cutConnection(receiver.databaseUrl).catch(() => false));
+      }
+    },
+  });
+  const expected = expectedBooks(stream, receiver);
+  const cutCount = (await Promise.all(cuts)).filter(Boolean).length;
+  const result = await audit(receiver.databaseUrl, expected);
+  return {
+    deliveries,
+    expected,
+    audit: result,
+    cuts: cutCount,
+    seconds: (performance.now() - begun) / 1000,
+    problems: [...problemsOf(deliveries), ...result.differences],
+  };
+}
+
+/** The endpoints that the Worker serves, as Stripe knows them. */
+export function endpointsOf({ url, secrets }: Pick<Receiver, "url" | "secrets">) {
+  const endpoint = (name: EndpointName) => ({
+    url: `${url}/webhooks/stripe/${name}`,
+    secret: secrets[name],
+  });
+  return { billing: endpoint("billing"), connect: endpoint("connect") };
+}
+
+function problemsOf({ failed, processed }: DeliveryReport): string[] {
+  return [
+    ...failed.map(
+      ({ eventId, last }) =>
+        `delivery: ${eventId} was given up; last answer: ${last.status} ${last.outcome}`,
+    ),
+    ...[...processed]
+      .filter(([, times]) => times > 1)
+      .map(([key, times]) => `delivery: ${key} was answered "processed" ${times} times`),
+  ];
+}

@@ -1,0 +1,46 @@
+/**
+ * The Worker's settings on this machine: from the environment, else from `.dev.vars` (as
+ * `wrangler dev` alone would read them), else made up where the simulated Stripe needs one.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { ROOT } from "./run-file.ts";
+
+/** What a setting of the Worker is called; the rest of the environment is none of its business. */
+const SETTING =
+  /^(STRIPE|RECEIVE|RETRY|BACKOFF|OPS|OUTBOX|RETENTION|SWEEP|ALERT)_|^(MAX_ATTEMPTS|PIPELINE|PROCESSING)$/;
+
+const MADE_UP = {
+  STRIPE_WEBHOOK_SECRET: "whsec_made_up_for_this_machine",
+  STRIPE_CONNECT_WEBHOOK_SECRET: "whsec_made_up_for_connect",
+} as const;
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The settings by name, ready to be handed to the Worker. */
+export function localSettings(env: Variables = process.env): Record<string, string> {
+  const file = join(ROOT, ".dev.vars");
+  const devVars: Variables = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
+  const given = Object.entries(env).filter(([name]) => SETTING.test(name));
+  const merged = { ...MADE_UP, ...devVars, ...Object.fromEntries(given) };
+  return Object.fromEntries(
+    Object.entries(merged).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+/** What the simulated Stripe must know of the endpoints: a secret each, and the livemode rule. */
+export function accountOf(settings: Variables) {
+  return {
+    secrets: {
+      billing: firstSecret(settings["STRIPE_WEBHOOK_SECRET"]),
+      connect: firstSecret(settings["STRIPE_CONNECT_WEBHOOK_SECRET"]),
+    },
+    livemode: settings["STRIPE_LIVEMODE"] ? settings["STRIPE_LIVEMODE"] === "true" : null,
+  };
+}
+
+/** A binding may hold several secrets while one is being rolled; Stripe then signs with any. */
+function firstSecret(binding = ""): string {
+  return binding.split(/[\s,]+/).find((secret) => secret !== "") ?? "";
+}

@@ -1,0 +1,171 @@
+/**
+ * `npm start` and `npm run dev`: the whole system on this machine, with a simulated Stripe or
+ * without, until Ctrl-C; nothing is left running then.
+ */
+import { constants } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { UsageError } from "./flags.ts";
+import { onNpmEnd } from "./processes.ts";
+import { progressOn, roundTable } from "./report.ts";
+import { type RoundOptions, playRound } from "./round.ts";
+import { AlreadyRunning } from "./run-file.ts";
+import { type System, startSystem, withoutPassword } from "./system.ts";
+import { followWorkerLog } from "./worker-log.ts";
+
+const HELP = `Starts Postgres and the Worker on this machine.
+
+  npm start               and lets a simulated Stripe post to it, until Ctrl-C
+  npm start -- --once     one round of it; exit status 0 when the books agree, else 1
+  npm run dev             without traffic
+
+From the environment: PORT [8787], DATABASE_URL (a Postgres of your own instead of the embedded
+one), STRIPE_WEBHOOK_SECRET and every other setting of the Worker.`;
+
+const FLAGS = {
+  once: { type: "boolean" },
+  "no-traffic": { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
+const ROUND = { invoices: 150, concurrency: 16, duplicatesPercent: 15 } as const;
+const CUTS = 5;
+const TRICKLE: RoundOptions = {
+  seed: 0,
+  invoices: 3,
+  concurrency: 4,
+  duplicatesPercent: 15,
+  cuts: 0,
+};
+const TRICKLE_PAUSE_MS = 4_000;
+const TRICKLE_REPORT_MS = 60_000;
+
+const say = (line: string) => console.log(line);
+
+async function main(args: string[], signal: AbortSignal): Promise<boolean> {
+  const flags = parseFlags(args);
+  if (flags.help) {
+    say(HELP);
+    return true;
+  }
+  const system = await startSystem({ signal, say });
+  const end = new AbortController();
+  try {
+    const untilEnd = AbortSignal.any([signal, end.signal]);
+    const working = flags["no-traffic"]
+      ? serveAlone(system, untilEnd)
+      : serveTraffic(system, flags.once ?? false, untilEnd);
+    const failure = system.broken.then((what) => {
+      signal.throwIfAborted();
+      throw new UsageError(what);
+    });
+    return await Promise.race([working, failure]);
+  } finally {
+    end.abort();
+    say("Ending the Worker and Postgres.");
+    await system.stop();
+  }
+}
+
+async function serveTraffic(system: System, once: boolean, signal: AbortSignal): Promise<boolean> {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  say("");
+  say(`A simulated Stripe posts the histories of ${ROUND.invoices} invoices (seed ${seed}),`);
+  say(
+    system.ownsDatabase
+      ? "some events twice, not in their order, while database connections are cut."
+      : "some events twice and not in their order.",
+  );
+  say("");
+  const progress = progressOn(process.stdout);
+  const cuts = system.ownsDatabase ? CUTS : 0;
+  const options = { ...ROUND, seed, cuts, signal, onProgress: progress.show };
+  const round = await playRound(system.receiver, options).finally(progress.clear);
+  say(roundTable(round));
+  say("");
+  if (once) return round.problems.length === 0;
+  sayWhere(system);
+  say("Every few seconds a few more invoices. Ctrl-C ends it.");
+  return trickle(system, signal);
+}
+
+async function serveAlone(system: System, signal: AbortSignal): Promise<never> {
+  sayWhere(system);
+  say("Send it events with: npm run simulate. Ctrl-C ends it. From here on, the Worker's log:");
+  say("");
+  return followWorkerLog(Object.values(system.receiver.secrets), signal);
+}
+
+/** A few invoices at a time, audited at once; a line a minute, or as soon as the books disagree. */
+async function trickle({ receiver }: System, signal: AbortSignal): Promise<never> {
+  let sum = { invoices: 0, deliveries: 0, entries: 0 };
+  let reportAt = Date.now() + TRICKLE_REPORT_MS;
+  for (;;) {
+    await pause(TRICKLE_PAUSE_MS, undefined, { signal });
+    const seed = Math.floor(Math.random() * 2 ** 32);
+    const round = await playRound(receiver, { ...TRICKLE, seed, signal });
+    sum = {
+      invoices: sum.invoices + round.audit.books.invoices.length,
+      deliveries: sum.deliveries + round.deliveries.attempts,
+      entries: sum.entries + round.audit.books.entries.length,
+    };
+    if (round.problems.length > 0) say(`\n${roundTable(round)}\n`);
+    else if (Date.now() > reportAt) {
+      const { invoices, deliveries, entries } = sum;
+      const time = new Date().toLocaleTimeString("en-GB");
+      say(
+        `${time}  ${invoices} invoices, ${deliveries} deliveries, ${entries} entries; they agree`,
+      );
+      reportAt = Date.now() + TRICKLE_REPORT_MS;
+    }
+  }
+}
+
+function sayWhere({ receiver: { url, databaseUrl } }: System): void {
+  say(`  own events      ${url}/webhooks/stripe/billing`);
+  say(`  Connect events  ${url}/webhooks/stripe/connect`);
+  say(`  health          ${url}/healthz`);
+  say(`  database        ${withoutPassword(databaseUrl)}`);
+  say("");
+  say("  From a real account, with the secret that this prints as STRIPE_WEBHOOK_SECRET:");
+  say(`  stripe listen --forward-to ${url}/webhooks/stripe/billing`);
+  say("");
+}
+
+function parseFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+// The first signal ends everything in its order. npm passes a terminal's Ctrl-C on to us a second
+// time, and people press it again: later ones change nothing.
+const interruption = new AbortController();
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(name, () => interrupt(128 + constants.signals[name]));
+}
+onNpmEnd(() => interrupt(128 + constants.signals.SIGTERM));
+function interrupt(exitCode: number): void {
+  process.exitCode ??= exitCode;
+  interruption.abort();
+}
+// A terminal that was closed, or `| head`: no one reads on, but there is still something to end.
+process.stdout.on("error", () => interrupt(1));
+process.stderr.on("error", () => interrupt(1));
+
+const once = process.argv.includes("--once");
+try {
+  const agrees = await main(process.argv.slice(2), interruption.signal);
+  process.exitCode = agrees ? 0 : 1;
+} catch (error) {
+  if (interruption.signal.aborted) {
+    // To be ended is how serving ends; a round that was cut short has shown nothing.
+    if (!once) process.exitCode = 0;
+  } else {
+    const plain = error instanceof UsageError || error instanceof AlreadyRunning;
+    console.error(plain ? error.message : error);
+    process.exitCode = 1;
+  }
+}

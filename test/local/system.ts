@@ -1,0 +1,102 @@
+/**
+ * The whole system on this machine: Postgres, the newest migrations, the Worker. Started in this
+ * order, ended in the reverse one, whatever happens in between.
+ */
+import { join, relative } from "node:path";
+import { ensureDatabase, migrateDatabase } from "./databases.ts";
+import { UsageError } from "./flags.ts";
+import { findInstallation } from "./postgres-binaries.ts";
+import { startCluster } from "./postgres.ts";
+import { LOCAL, ROOT, type Receiver, claimRun } from "./run-file.ts";
+import { accountOf, localSettings } from "./settings.ts";
+import { WORKER_LOG, startWorker } from "./worker.ts";
+
+export interface System {
+  readonly receiver: Receiver;
+  /** Whether the database is this project's own, and may be ill-treated. */
+  readonly ownsDatabase: boolean;
+  /** Resolves with what happened when a part of it ends without being told to. */
+  readonly broken: Promise<string>;
+  readonly stop: () => Promise<void>;
+}
+
+export interface SystemOptions {
+  /** Ends the start, too. */
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+const DATABASE = "stripe_inbox";
+/** The one that `wrangler.toml` names, for `npx wrangler dev`. */
+const POSTGRES_PORT = 54_329;
+const WORKER_PORT = 8_787;
+
+export async function startSystem({ signal, say }: SystemOptions): Promise<System> {
+  const run = await claimRun(say);
+  const endings: (() => Promise<void> | void)[] = [() => run.remove()];
+  const stop = async () => {
+    const failures: unknown[] = [];
+    for (let end = endings.pop(); end; end = endings.pop()) {
+      try {
+        await end();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  };
+
+  try {
+    const broken: Promise<string>[] = [];
+    const given = process.env["DATABASE_URL"];
+    const databaseUrl = given || (await startOwnPostgres());
+    await migrateDatabase(databaseUrl).catch((error: unknown) => {
+      throw given ? new UsageError(`DATABASE_URL cannot be used: ${rootCause(error)}`) : error;
+    });
+    say(`Postgres is ready: ${withoutPassword(databaseUrl)}`);
+    signal.throwIfAborted();
+
+    const settings = localSettings();
+    const preferredPort = Number(process.env["PORT"] ?? WORKER_PORT);
+    const worker = await startWorker({ databaseUrl, settings, preferredPort, run, signal, say });
+    endings.push(() => worker.stop());
+    broken.push(worker.ended.then(() => `The Worker ended by itself (log: ${WORKER_LOG}).`));
+    say(`The Worker is ready: ${worker.url} (log: ${relative(ROOT, WORKER_LOG)})`);
+
+    const receiver = { url: worker.url, databaseUrl, ...accountOf(settings) };
+    run.serve(receiver);
+    return { receiver, ownsDatabase: !given, broken: Promise.race(broken), stop };
+
+    async function startOwnPostgres(): Promise<string> {
+      const { home } = await findInstallation();
+      const cluster = await startCluster({
+        dataDir: join(home, "postgres"),
+        preferredPort: POSTGRES_PORT,
+        durable: true,
+        signal,
+        say,
+      });
+      endings.push(() => cluster.stop());
+      broken.push(cluster.ended.then(() => "Postgres ended by itself."));
+      if (home !== LOCAL) say(`Its data is in ${home}, since only root may enter this folder.`);
+      return ensureDatabase(cluster, DATABASE);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function rootCause(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : rootCause(error.cause);
+}
+
+/** A connection string as it may be shown. */
+export function withoutPassword(databaseUrl: string): string {
+  const url = URL.parse(databaseUrl);
+  if (!url) return "the database of DATABASE_URL";
+  url.password = "";
+  url.search = "";
+  return url.href;
+}
