@@ -17,9 +17,12 @@ export class InvalidSetting extends Error {
   }
 }
 
+/** `wrangler.toml` also has numbers and booleans. */
+const Text = v.pipe(v.union([v.string(), v.number(), v.boolean()]), v.transform(String));
+
 const wholeNumber = (unit: string, min: number, max: number) =>
   v.pipe(
-    v.string(),
+    Text,
     v.regex(/^\d{1,9}$/),
     v.transform(Number),
     v.minValue(min),
@@ -28,7 +31,7 @@ const wholeNumber = (unit: string, min: number, max: number) =>
   );
 
 const oneOf = <const Options extends readonly string[]>(...options: Options) =>
-  v.pipe(v.picklist(options), v.description(`must be ${options.join(" or ")}`));
+  v.pipe(Text, v.picklist(options), v.description(`must be ${options.join(" or ")}`));
 
 const Vars = v.object({
   STRIPE_LIVEMODE: v.optional(oneOf("true", "false")),

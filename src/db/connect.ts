@@ -13,6 +13,7 @@ import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres
 import { PgDialect } from "drizzle-orm/pg-core";
 import { Client, DatabaseError, type QueryConfig } from "pg";
 import { prepareValue } from "pg/lib/utils.js";
+import { refuseTransactionControl } from "./transaction-control.ts";
 
 export interface Database {
   readonly connectionString: string;
@@ -28,10 +29,7 @@ export type Write = SQLWrapper;
 
 export interface Statement {
   readonly text: string;
-  /**
-   * Present, if empty, for a write: the extended protocol then refuses a second statement in its
-   * text. Only our own framing goes without.
-   */
+  /** Present, if empty, for a write; our own framing, several statements in one, goes without. */
   readonly values?: readonly (string | Uint8Array | null)[];
 }
 
@@ -54,7 +52,7 @@ export class DatabaseUnavailable extends Error {
 
 export interface Connection {
   readonly tx: Tx;
-  /** @throws whatever the driver says of a parameter that it cannot encode. */
+  /** @throws when a parameter cannot be encoded, or the statement would end the transaction. */
   readonly compile: (write: Write) => Statement;
   /** Starts every statement, in order, without waiting; all promises settle. */
   readonly send: (statements: readonly Statement[]) => Promise<Result>[];
@@ -94,15 +92,8 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
   }
 
   let last: Promise<unknown> = Promise.resolve();
-  const start = ({ text, values }: Statement): Promise<Result> => {
-    if (!values) return client.query(text);
-    const query: QueryConfig & { queryMode: "extended" } = {
-      text,
-      values: [...values],
-      queryMode: "extended",
-    };
-    return client.query(query);
-  };
+  const start = ({ text, values }: Statement): Promise<Result> =>
+    values ? client.query(oneStatement({ text, values: [...values] })) : client.query(text);
 
   return {
     tx: transactionObject(client),
@@ -142,14 +133,28 @@ function openClient(database: Database): Client {
  * It must be a transaction object: on a plain client, a nested `transaction()` would commit ours.
  */
 function transactionObject(client: Client): Tx {
-  const db = drizzle(client);
+  const query = (config: QueryConfig, values?: unknown[]): Promise<Result> => {
+    refuseTransactionControl(config.text);
+    return client.query(oneStatement(config), values);
+  };
+  const guarded = new Proxy(client, {
+    get: (target, key): unknown => (key === "query" ? query : Reflect.get(target, key)),
+  });
+  const db = drizzle(guarded);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Drizzle's types hide the session that its own transaction() passes on.
   const { session } = db._ as unknown as { session: NodePgSession<Record<string, never>, never> };
   return new NodePgTransaction(dialect, session, undefined);
 }
 
+/** The extended protocol refuses a second statement in the text of the first. */
+function oneStatement(query: QueryConfig): QueryConfig {
+  const extended: QueryConfig & { queryMode: "extended" } = { ...query, queryMode: "extended" };
+  return extended;
+}
+
 function compile(write: Write): Statement {
   const { sql, params } = dialect.sqlToQuery(write.getSQL());
+  refuseTransactionControl(sql);
   const values = params.map((param, index) => {
     const value: unknown = prepareValue(param);
     if (value === null || typeof value === "string" || value instanceof Uint8Array) return value;

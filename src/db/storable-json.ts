@@ -8,6 +8,11 @@
 
 /** Digits of a number's plain form beyond which its text is stored instead. */
 const LONGEST_NUMBER_DIGITS = 400;
+/**
+ * How much longer all numbers together may become in their plain form: hundreds of thousands of
+ * short `1e399` would be read back as hundreds of megabytes.
+ */
+const GREATEST_EXPANSION_DIGITS = 1_000_000;
 
 /** Text without a match needs no second look; a match only means "look". */
 const SUSPICIOUS = /\\u(?:0000|[dD][89a-fA-F])|[:,[\s]-?\d+(?:\.\d+)?[eE]|(?<![\d.])[\d.]{401}/;
@@ -28,9 +33,16 @@ export function toStorableJson(json: string, value: unknown): StorableJson {
   if (!SUSPICIOUS.test(json)) return { json, value, altered: false };
 
   let altered = false;
+  let expansion = 0;
   const storable = parseWithSource(json, (part, source) => {
     if (typeof part === "number" && source !== undefined) {
-      if (plainDigits(source) <= LONGEST_NUMBER_DIGITS) return rawJson(source);
+      const digits = plainDigits(source);
+      const growth = Math.max(digits - source.length, 0);
+      const tooMuch = growth > 0 && expansion + growth > GREATEST_EXPANSION_DIGITS;
+      if (digits <= LONGEST_NUMBER_DIGITS && !tooMuch) {
+        expansion += growth;
+        return rawJson(source);
+      }
       altered = true;
       return source;
     }
@@ -77,12 +89,17 @@ function storableText(text: string): string {
   return text.toWellFormed().replaceAll("\u0000", "\uFFFD");
 }
 
-/** How many digits a JSON number has when written without exponent, as Postgres prints it. */
+/**
+ * How many digits a JSON number has when written without exponent, as Postgres prints it. Zeros
+ * with an exponent count like any digit: Postgres refuses the larger of those, too.
+ */
 function plainDigits(source: string): number {
-  const [mantissa = "", exponent = "0"] = source.toLowerCase().replace("-", "").split("e");
+  const [mantissa = "", exponent = "0"] = source.toLowerCase().replace(/^-/, "").split("e");
   const [whole = "", fraction = ""] = mantissa.split(".");
   const shift = Number(exponent);
-  return Math.max(whole.length + shift, 1) + Math.max(fraction.length - shift, 0);
+  const digits = whole + fraction;
+  const leadingZeros = /[1-9]/.test(digits) ? digits.search(/[1-9]/) : 0;
+  return Math.max(whole.length + shift - leadingZeros, 1) + Math.max(fraction.length - shift, 0);
 }
 
 type Reviver = (value: unknown, source: string | undefined) => unknown;

@@ -4,7 +4,7 @@
  * The inbox row is written in the transaction of its effects, already marked: the primary key is
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
-import { type Connection, DatabaseUnavailable, type Row } from "../db/connect.ts";
+import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
 import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
 import { askHandler } from "./process.ts";
@@ -35,6 +35,8 @@ class InboxRowMoved extends Error {
 
 /** Kept free, behind a last wait for a lock, to record that it was in vain. */
 const RECORDING_MS = 2_000;
+/** Who holds the row's lock for longer is at work on it. */
+const RECORDING_LOCK_TIMEOUT_MS = 1_000;
 const TRIES_IN_ONE_DELIVERY = 4;
 
 /**
@@ -71,18 +73,23 @@ async function receiveOnce(
 ): Promise<Received> {
   const { endpoint, event } = delivery;
   const verdict = judge(endpoint, event);
-  const ignored = "ignored" in verdict ? verdict.ignored : null;
-  const opening = [transitions.settle(delivery, ignored), transitions.readState(delivery)];
-
-  if (ignored !== null) {
-    const [settled, state] = await inOneFlight(db, timeouts, opening);
-    return settled?.[0] ? { outcome: "ignored", ignored } : answerFor(state?.[0], ignored);
+  if ("ignored" in verdict) {
+    const { ignored } = verdict;
+    const [settled, state] = await inOneFlight(db, timeouts, settling(delivery, ignored));
+    if (settled?.[0]) return { outcome: "ignored", ignored };
+    if (!isUnsettled(state?.[0])) return answerFor(state?.[0], ignored);
+    // What is stored under this id is of another type: it is the stored event that counts.
   }
-  return inTransaction(db, timeouts, opening, async ([settled, state], tx) => {
+  return inTransaction(db, timeouts, settling(delivery, null), async ([settled, state], tx) => {
     const row = settled?.[0];
     if (!row) return { rollback: true, value: answerFor(state?.[0], null) };
     return work({ endpoint, event: storedEvent(row, event) }, tx);
   });
+}
+
+/** The row as settled, and behind it the state of the key, for when it was not ours to settle. */
+function settling(delivery: Delivery, ignored: IgnoredReason | null): Write[] {
+  return [transitions.settle(delivery, ignored), transitions.readState(delivery)];
 }
 
 async function work(delivery: Delivery, tx: Connection["tx"]): Promise<Ending<Received>> {
@@ -111,13 +118,10 @@ async function recordFailure(
   db: Connection,
   delivery: Delivery,
   failure: Failure,
-  { timeouts, maxAttempts, backoffCapSeconds, remainingMs }: ReceivePolicy,
+  { timeouts, maxAttempts, backoffCapSeconds }: ReceivePolicy,
 ): Promise<Received> {
   const error = failure.code;
-  const lockTimeoutMs = Math.max(
-    1,
-    Math.min(timeouts.lockTimeoutMs, remainingMs() - RECORDING_MS / 2),
-  );
+  const lockTimeoutMs = Math.min(timeouts.lockTimeoutMs, RECORDING_LOCK_TIMEOUT_MS);
   const record = transitions.recordFailure(delivery, {
     code: error,
     parksAtAttempt: parksAtAttempt(failure.kind, maxAttempts),
@@ -136,6 +140,10 @@ async function recordFailure(
     if (classify(cause).kind === "contention") return { outcome: "failed", error };
     throw new DatabaseUnavailable("a failure could not be recorded", { cause });
   }
+}
+
+function isUnsettled(state: Row | undefined): boolean {
+  return state?.["settled"] === false && state["parked"] === false;
 }
 
 /** What a delivery is told whose row was not its own to settle. */

@@ -26,7 +26,8 @@ const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null
 
 /**
  * The row, new or unsettled, as settled; no row when it was settled or parked before.
- * An existing row keeps the payload of its first delivery, and returns it as `stored`.
+ * An existing row keeps the payload of its first delivery, and returns it as `stored`; should it
+ * hold another type under this id, a delivery that is to be ignored does not settle it.
  * Insert with the mark set equals insert, then update: only the commit is visible.
  */
 export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write {
@@ -40,7 +41,8 @@ export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write
       attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1, last_error = null,
       processed_at = excluded.processed_at, outcome = excluded.outcome,
       ignored_reason = excluded.ignored_reason
-    where ${unsettled}
+    where ${unsettled} and (excluded.outcome = 'processed'
+      or ${inbox.eventType} = excluded.event_type)
     returning payload_altered, case when fence > 0 then payload::text end as stored`;
 }
 

@@ -115,9 +115,8 @@ function shapeEvent(text: string): VerifiedEvent | InvalidWebhook {
   const parsed = parse(text);
   if (parsed === undefined) return invalid("shape", "not JSON");
 
-  const thin = v.safeParse(Thin, parsed);
-  const snapshot = v.safeParse(Snapshot, parsed);
-  const event = thin.success ? thin : snapshot;
+  const isThin = v.is(v.object({ object: v.literal("v2.core.event") }), parsed);
+  const event = isThin ? v.safeParse(Thin, parsed) : v.safeParse(Snapshot, parsed);
   if (!event.success) return invalid("shape", v.getDotPath(event.issues[0]) ?? "not an object");
 
   const { json, value, altered } = toStorableJson(text, parsed);
@@ -125,10 +124,10 @@ function shapeEvent(text: string): VerifiedEvent | InvalidWebhook {
   return {
     id: event.output.id,
     type: event.output.type,
-    thin: thin.success,
+    thin: isThin,
     livemode,
     connected: account !== undefined && account !== null && account !== "",
-    objectId: snapshot.success ? objectIdOf(snapshot.output.data.object) : null,
+    objectId: "data" in event.output ? objectIdOf(event.output.data.object) : null,
     payload: asStripeEvent(value),
     json,
     altered,
