@@ -1,3 +1,4 @@
+// oxlint-disable-next-line import/no-unassigned-import -- It makes this an addition to vitest's types.
 import "vitest";
 
 declare module "vitest" {

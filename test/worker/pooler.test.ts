@@ -7,14 +7,17 @@ const poolerPort = inject("poolerPort");
 /** More deliveries at once than the pooler has server connections. */
 const CROWD = 40;
 
-describe.skipIf(poolerPort === null)("through PgBouncer in transaction mode", () => {
-  const throughPooler = (databaseUrl: string): string => {
-    const url = new URL(databaseUrl);
-    url.port = String(poolerPort);
-    return url.href;
-  };
-  const open = (env = {}): Promise<Testbed> => openTestbed({ env, route: throughPooler });
+function throughPooler(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.port = String(poolerPort);
+  return url.href;
+}
 
+function open(env = {}): Promise<Testbed> {
+  return openTestbed({ env, route: throughPooler });
+}
+
+describe.skipIf(poolerPort === null)("through PgBouncer in transaction mode", () => {
   test.each(["on", "off"])("the answers are the same with PIPELINE=%s", async (PIPELINE) => {
     const inbox = await open({ PIPELINE });
     const paid = anInvoiceEvent();

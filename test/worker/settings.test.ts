@@ -1,0 +1,78 @@
+/**
+ * A setting that is there and wrong is refused by name: 503 to everybody, one error line that does
+ * not repeat its value, nothing written. It is never replaced by its default.
+ */
+import { beforeAll, describe, expect, test } from "vitest";
+import worker from "../../src/index.ts";
+import { anInvoiceEvent, logLines, openTestbed, query } from "./testbed.ts";
+import type { Testbed } from "./testbed.ts";
+
+/** Recognisable, in order not to be found in a log line. */
+const ODD = "9137";
+const NOT_A_NUMBER = ["", " ", "abc", "0", "-1", `-${ODD}`, `0.${ODD}`, `${ODD}e1`, `0x${ODD}`];
+const HUGE = [ODD.repeat(3), ODD.repeat(30), "Infinity", "NaN", "1_0", "1,0", "٣"];
+const WORDS = ["", " ", "yes", "TRUE", "on ", "1", `secret-${ODD}`, "null"];
+
+/** What each setting takes, at its ends, and what it refuses besides. */
+const SETTINGS = [
+  {
+    name: "STRIPE_WEBHOOK_TOLERANCE_SECONDS",
+    good: ["1", "86400"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "86401", "5m", "300s", " 300"],
+  },
+  {
+    name: "RECEIVE_LOCK_TIMEOUT_MS",
+    good: ["1", "8000"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "8001", "3s"],
+  },
+  {
+    name: "RECEIVE_STATEMENT_TIMEOUT_MS",
+    good: ["1", "8000"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "8001", "5s"],
+  },
+  { name: "MAX_ATTEMPTS", good: ["1", "1000"], bad: [...NOT_A_NUMBER, ...HUGE, "1001"] },
+  {
+    name: "BACKOFF_CAP_SECONDS",
+    good: ["1", "86400"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "86401", "5m"],
+  },
+  { name: "STRIPE_LIVEMODE", good: ["true", "false"], bad: [...WORDS, "True", "live", "on"] },
+  { name: "RECEIVE_MODE", good: ["sync"], bad: [...WORDS, "Sync", "both", "sync,async"] },
+  { name: "PIPELINE", good: ["on", "off"], bad: [...WORDS, "ON", "true"] },
+];
+
+describe.each([
+  { door: "an app made from the shipped table", options: {} },
+  { door: "the Worker as it is deployed", options: { app: worker } },
+])("$door", ({ options }) => {
+  test("books an event with no settings but the database and a secret", async () => {
+    const inbox = await openTestbed(options);
+    expect(await inbox.deliver(anInvoiceEvent())).toMatchObject({ outcome: "processed" });
+  });
+
+  describe.each(SETTINGS)("$name", ({ name, good, bad }) => {
+    let databaseUrl: string;
+    beforeAll(async () => void ({ databaseUrl } = await openTestbed()));
+
+    const receiver = (value: unknown): Promise<Testbed> =>
+      openTestbed({ ...options, databaseUrl, env: { [name]: value } });
+
+    test.each(bad)("as `%s` is refused", async (value) => {
+      const inbox = await receiver(value);
+      const lines = await logLines(async () => {
+        const answer = await inbox.deliver(anInvoiceEvent());
+        expect(answer).toMatchObject({ status: 503, text: '{"outcome":"unavailable"}' });
+      });
+      expect(lines).toEqual([
+        expect.objectContaining({ level: "error", status: 503, setting: name }),
+      ]);
+      expect(JSON.stringify(lines)).not.toContain(ODD);
+      expect(await query(databaseUrl, "select from webhook_inbox")).toEqual([]);
+    });
+
+    test.each(good)("as `%s` is taken", async (value) => {
+      const inbox = await receiver(value);
+      expect(await inbox.post("/webhooks/stripe")).toMatchObject({ status: 400 });
+    });
+  });
+});
