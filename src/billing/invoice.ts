@@ -23,7 +23,10 @@ export interface InvoiceNews {
 }
 
 const Text = v.pipe(v.string(), v.minLength(1));
-const InvoiceId = v.pipe(Text, v.maxLength(255));
+const InvoiceId = v.pipe(
+  Text,
+  v.check((id) => Array.from(id).length <= 255),
+);
 const Status = v.nullish(v.picklist(INVOICE_STATUSES));
 /** Minor units, as an integer that JSON's readers agree on. */
 const Amount = v.pipe(v.number(), v.safeInteger(), v.minValue(0));

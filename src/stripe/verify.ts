@@ -144,7 +144,7 @@ function asStripeEvent(value: unknown): StripeEvent {
 /** Bounded, because it is indexed; a longer one is no id of Stripe's. */
 function objectIdOf(object: object): string | null {
   const id = "id" in object ? object.id : null;
-  if (typeof id !== "string" || id === "" || id.length > LONGEST_NAME) return null;
+  if (typeof id !== "string" || id === "" || Array.from(id).length > LONGEST_NAME) return null;
   return isStorableText(id) ? id : null;
 }
 

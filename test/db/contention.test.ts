@@ -84,13 +84,15 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
     await whileAnother(inbox, async (other) => {
       await other.query(HOLD_INVOICE);
       const delivery = inbox.deliver(event);
-      // It holds the key and waits for the invoice. Whoever waits longest is the victim.
+      // It holds the key and waits for the invoice. The other never looks for deadlocks in time.
+      await other.query("set local deadlock_timeout = '30s'");
       await untilSomeoneWaits(inbox);
       await takeKey(other, event);
       await other.query("rollback");
       expect(await delivery).toMatchObject({ status: 200, outcome: "processed" });
     });
-    expect(calls).toBe(2);
+    // Its second try can meet the other's once more, before that is over.
+    expect(calls).toBeGreaterThan(1);
     expect(await progress(inbox, event.id)).toMatchObject({ attempts: 1, last_error: null });
     expect(await inbox.books()).toEqual(ONE_BOOKING);
   });

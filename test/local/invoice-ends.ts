@@ -146,7 +146,9 @@ function customerId(customer: unknown): string | null {
 }
 
 function currencyCode(currency: unknown): string | null {
-  return typeof currency === "string" && /^[a-z]{3}$/.test(currency) ? currency : null;
+  return typeof currency === "string" && /^[a-z]{3}$/i.test(currency)
+    ? currency.toLowerCase()
+    : null;
 }
 
 function orNull(values: readonly (string | null)[]): (string | null)[] {

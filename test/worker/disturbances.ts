@@ -97,7 +97,8 @@ export async function takeKey(other: Client, event: { id: string; type: string }
 
 /** Returns once a delivery waits for a lock, or for whatever else `wait` names. */
 export async function untilSomeoneWaits(inbox: Testbed, wait = "Lock"): Promise<void> {
-  for (;;) {
+  const giveUpAt = Date.now() + 20_000;
+  while (Date.now() < giveUpAt) {
     const [row] = await inbox.rows(
       `select count(*)::int as waiting from pg_stat_activity where datname = current_database()
         and application_name = 'stripe-inbox' and $1 in (wait_event_type, wait_event)`,
@@ -105,6 +106,7 @@ export async function untilSomeoneWaits(inbox: Testbed, wait = "Lock"): Promise<
     );
     if (row?.["waiting"] !== 0) return;
   }
+  throw new Error(`No delivery came to wait for ${wait}.`);
 }
 
 /** As Stripe does: the same again, until the answer has this status. */
