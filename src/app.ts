@@ -6,7 +6,9 @@ import { Hono } from "hono";
 import { InvalidSetting } from "./config.ts";
 import { DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
 import type { Endpoints } from "./endpoints.ts";
-import { answer, type DoorEnv, note, webhookDoor } from "./http/webhook.ts";
+import { answer, type DoorEnv, note } from "./http/answers.ts";
+import { webhookDoor } from "./http/webhook.ts";
+import { errorClass } from "./inbox/retry.ts";
 import { type Fields, type Level, log } from "./log.ts";
 
 export function createApp(endpoints: Endpoints): Hono<DoorEnv> {
@@ -40,7 +42,7 @@ function explain(fault: Error): Fields {
   if (fault instanceof DatabaseUnavailable) {
     return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
   }
-  return { error: fault.name };
+  return { error: errorClass(fault) };
 }
 
 function levelOf(status: number, line: Fields): Level {

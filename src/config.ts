@@ -35,10 +35,11 @@ const oneOf = <const Options extends readonly string[]>(...options: Options) =>
 
 const Vars = v.object({
   STRIPE_LIVEMODE: v.optional(oneOf("true", "false")),
+  /** The one mode there is: the answer comes when the event is processed. */
   RECEIVE_MODE: v.optional(oneOf("sync"), "sync"),
   /** How old, or how far ahead, a signature may be: Stripe's own default. */
   STRIPE_WEBHOOK_TOLERANCE_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
-  /** Shorter than the deadline twice over, so that one wait can be followed by one retry. */
+  /** Short enough for one wait to be followed by one retry before the deadline. */
   RECEIVE_LOCK_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 8_000), "3000"),
   RECEIVE_STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 8_000), "5000"),
   MAX_ATTEMPTS: v.optional(wholeNumber("attempts", 1, 1_000), "10"),
@@ -55,7 +56,6 @@ export interface Settings {
   readonly database: Database;
   /** What an endpoint that says nothing itself accepts; null accepts both. */
   readonly livemode: boolean | null;
-  readonly mode: "sync";
   readonly toleranceSeconds: number;
   readonly receive: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
   readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
@@ -69,13 +69,19 @@ export function readSettings(env: Env): Settings {
     throw new InvalidSetting(setting, expectation(setting));
   }
   const settings = vars.output;
+  if (settings.RECEIVE_LOCK_TIMEOUT_MS >= settings.RECEIVE_STATEMENT_TIMEOUT_MS) {
+    // Else a wait for somebody else's lock would end as a statement of ours that took too long.
+    throw new InvalidSetting(
+      "RECEIVE_LOCK_TIMEOUT_MS",
+      "must be less than RECEIVE_STATEMENT_TIMEOUT_MS",
+    );
+  }
   return {
     database: {
       connectionString: readConnectionString(env),
       pipeline: settings.PIPELINE === "on",
     },
     livemode: settings.STRIPE_LIVEMODE === undefined ? null : settings.STRIPE_LIVEMODE === "true",
-    mode: settings.RECEIVE_MODE,
     toleranceSeconds: settings.STRIPE_WEBHOOK_TOLERANCE_SECONDS,
     receive: {
       lockTimeoutMs: settings.RECEIVE_LOCK_TIMEOUT_MS,

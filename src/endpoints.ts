@@ -3,13 +3,11 @@
  * accepts, and what is done with which event there.
  */
 import { invoiceHandlers } from "./billing/handlers.ts";
-import type { HandlerTable } from "./inbox/process.ts";
+import type { HandlerTable } from "./inbox/handler.ts";
 
 export interface Endpoint {
   /** Name of the binding that holds the signing secret, or several while one is being rolled. */
   readonly secrets: string;
-  /** `sync` answers when the event is processed. Default: the var RECEIVE_MODE. */
-  readonly mode?: "sync";
   /** Events that say otherwise are recorded and ignored. Default: the var STRIPE_LIVEMODE. */
   readonly livemode?: boolean;
   /** Events of your own account, or those of accounts connected to it. */

@@ -4,11 +4,13 @@
  * No state is read first. The upsert of the invoice locks its row even where it changes nothing,
  * and the statements behind it decide on that locked row. All lock in the same order (invoice,
  * ledger, outbox), so that two events of one invoice cannot deadlock.
+ *
+ * Every write is a Drizzle query of `tx`, so that one which is forgotten is a lint error.
  */
 import { inArray, sql } from "drizzle-orm";
 import type { Tx, Write } from "../db/connect.ts";
 import { invoices, ledgerEntries } from "../db/schema.ts";
-import type { HandlerTable } from "../inbox/process.ts";
+import type { HandlerTable } from "../inbox/handler.ts";
 import { enqueueFrom } from "../outbox/enqueue.ts";
 import { openDiscrepancy } from "../reconcile/discrepancies.ts";
 import type { StripeEvent } from "../stripe/verify.ts";
@@ -41,7 +43,7 @@ function follow(event: StripeEvent<InvoiceEventType>, tx: Tx): Write[] {
 
 function followVoid(event: StripeEvent<"invoice.voided">, tx: Tx): Write[] {
   const invoice = readInvoice(event.type, event.data.object);
-  return [upsertInvoice(tx, invoice), openContradiction(event.id, invoice, "void_after_paid")];
+  return [upsertInvoice(tx, invoice), openContradiction(tx, event.id, invoice, "void_after_paid")];
 }
 
 function pay(event: StripeEvent<"invoice.paid" | "invoice.payment_succeeded">, tx: Tx): Write[] {
@@ -51,14 +53,14 @@ function pay(event: StripeEvent<"invoice.paid" | "invoice.payment_succeeded">, t
   if (payment === null) return [upsert];
   return [
     upsert,
-    ...(payment > 0 ? [bookPayment(event.id, invoice, payment)] : []),
-    openContradiction(event.id, invoice, "paid_after_void"),
-    openMismatch(event.id, invoice, payment),
+    ...(payment > 0 ? [bookPayment(tx, event.id, invoice, payment)] : []),
+    openContradiction(tx, event.id, invoice, "paid_after_void"),
+    openMismatch(tx, event.id, invoice, payment),
   ];
 }
 
 /** What is known first stays known; a row that would not change is locked, not written. */
-function upsertInvoice(tx: Tx, invoice: InvoiceNews): Write {
+function upsertInvoice(tx: Tx, invoice: InvoiceNews) {
   const moves = inArray(invoices.status, invoice.says ? statesMovedBy(invoice.says) : []);
   const learnsCustomer = sql`${invoices.customerId} is null and excluded.customer_id is not null`;
   const learnsCurrency = sql`${invoices.currency} is null and excluded.currency is not null`;
@@ -90,8 +92,8 @@ function upsertInvoice(tx: Tx, invoice: InvoiceNews): Write {
 }
 
 /** The ledger's unique key decides; the message is sent for an entry that was really written. */
-function bookPayment(eventId: string, invoice: InvoiceNews, amount: number): Write {
-  return sql`
+function bookPayment(tx: Tx, eventId: string, invoice: InvoiceNews, amount: number) {
+  return tx.execute(sql`
     with entry as (
       insert into ${ledgerEntries} (invoice_id, kind, amount, currency, event_id)
       select id, 'payment', ${amount}::bigint, ${invoice.currency}::text, ${eventId}::text
@@ -108,12 +110,12 @@ function bookPayment(eventId: string, invoice: InvoiceNews, amount: number): Wri
       eventType: "InvoicePaymentBooked",
       payload: sql`jsonb_build_object('invoice_id', invoice_id, 'amount', amount,
         'currency', currency, 'customer_id', customer_id, 'event_id', event_id)`,
-    })}`;
+    })}`);
 }
 
-function openContradiction(eventId: string, invoice: InvoiceNews, kind: Contradiction): Write {
+function openContradiction(tx: Tx, eventId: string, invoice: InvoiceNews, kind: Contradiction) {
   const contradicted = invoice.says ? statesContradictedBy(invoice.says, kind) : [];
-  return openDiscrepancy({
+  return openDiscrepancy(tx, {
     kind,
     objectId: invoice.id,
     eventId,
@@ -125,8 +127,8 @@ function openContradiction(eventId: string, invoice: InvoiceNews, kind: Contradi
 }
 
 /** A second payment event that disagrees with the entry; unknown currencies agree with any. */
-function openMismatch(eventId: string, invoice: InvoiceNews, amount: number): Write {
-  return openDiscrepancy({
+function openMismatch(tx: Tx, eventId: string, invoice: InvoiceNews, amount: number) {
+  return openDiscrepancy(tx, {
     kind: "payment_mismatch",
     objectId: invoice.id,
     eventId,

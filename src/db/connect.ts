@@ -7,7 +7,7 @@
  *
  * Hyperdrive is the only road built so far; Neon's serverless driver has its place in `openClient`.
  */
-import type { SQLWrapper } from "drizzle-orm";
+import { fillPlaceholders, type SQLWrapper } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres/session";
 import { PgDialect } from "drizzle-orm/pg-core";
@@ -51,7 +51,12 @@ export class DatabaseUnavailable extends Error {
 }
 
 export interface Connection {
-  readonly tx: Tx;
+  /**
+   * A transaction object for the transaction that is open now; it refuses queries once ended.
+   *
+   * @param before called before each of its queries.
+   */
+  readonly openTx: (before: () => void) => { readonly tx: Tx; readonly end: () => void };
   /** @throws when a parameter cannot be encoded, or the statement would end the transaction. */
   readonly compile: (write: Write) => Statement;
   /** Starts every statement, in order, without waiting; all promises settle. */
@@ -79,15 +84,17 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
   const markLost = (): void => {
     lost = true;
   };
-  deadline.addEventListener("abort", () => {
+  const cut = (): void => {
     markLost();
     destroy(client);
-  });
+  };
+  deadline.addEventListener("abort", cut);
   client.on("error", markLost);
   client.on("end", markLost);
   try {
     await client.connect();
   } catch (error) {
+    cut();
     throw new DatabaseUnavailable("it cannot be connected to", { cause: error });
   }
 
@@ -96,7 +103,7 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     values ? client.query(oneStatement({ text, values: [...values] })) : client.query(text);
 
   return {
-    tx: transactionObject(client),
+    openTx: (before) => openTx(client, before),
     compile,
     send: (statements) =>
       statements.map((statement) => {
@@ -108,9 +115,10 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     isLost: () => lost,
     close: async () => {
       if (lost) return;
-      const goodbye = last.then(() => client.end()).then(() => true);
-      const inTime = await Promise.race([goodbye, after(CLOSE_WITHIN_MS)]).catch(() => false);
-      if (!inTime) destroy(client);
+      const timer = setTimeout(cut, CLOSE_WITHIN_MS);
+      await last;
+      await client.end();
+      clearTimeout(timer);
     },
   };
 }
@@ -123,18 +131,21 @@ export function sqlStateOf(error: unknown): string | null {
   return null;
 }
 
-function openClient(database: Database): Client {
-  const { connectionString, pipeline } = database;
+function openClient({ connectionString, pipeline }: Database): Client {
   return new Client({ connectionString, pipeline, application_name: "stripe-inbox" });
 }
 
 /**
  * Built by hand because Drizzle's own `transaction()` awaits BEGIN and COMMIT one by one.
  * It must be a transaction object: on a plain client, a nested `transaction()` would commit ours.
+ * What a handler left running must not slip into the next transaction of the connection.
  */
-function transactionObject(client: Client): Tx {
+function openTx(client: Client, before: () => void): { tx: Tx; end: () => void } {
+  let ended = false;
   const query = (config: QueryConfig, values?: unknown[]): Promise<Result> => {
+    if (ended) throw new TypeError("A handler's statement came after its transaction.");
     refuseTransactionControl(config.text);
+    before();
     return client.query(oneStatement(config), values);
   };
   const guarded = new Proxy(client, {
@@ -143,7 +154,12 @@ function transactionObject(client: Client): Tx {
   const db = drizzle(guarded);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Drizzle's types hide the session that its own transaction() passes on.
   const { session } = db._ as unknown as { session: NodePgSession<Record<string, never>, never> };
-  return new NodePgTransaction(dialect, session, undefined);
+  return {
+    tx: new NodePgTransaction(dialect, session, undefined),
+    end: () => {
+      ended = true;
+    },
+  };
 }
 
 /** The extended protocol refuses a second statement in the text of the first. */
@@ -155,12 +171,15 @@ function oneStatement(query: QueryConfig): QueryConfig {
 function compile(write: Write): Statement {
   const { sql, params } = dialect.sqlToQuery(write.getSQL());
   refuseTransactionControl(sql);
-  const values = params.map((param, index) => {
-    const value: unknown = prepareValue(param);
-    if (value === null || typeof value === "string" || value instanceof Uint8Array) return value;
-    throw new TypeError(`Parameter $${index + 1} cannot be sent to Postgres.`);
-  });
-  return { text: sql, values };
+  return { text: sql, values: fillPlaceholders(params, {}).map(encode) };
+}
+
+/** @throws TypeError for what the driver would refuse, or send as something that was not meant. */
+function encode(param: unknown, index: number): string | Uint8Array | null {
+  const value: unknown =
+    typeof param === "function" || typeof param === "symbol" ? undefined : prepareValue(param);
+  if (value === null || typeof value === "string" || value instanceof Uint8Array) return value;
+  throw new TypeError(`Parameter $${index + 1} cannot be sent to Postgres.`);
 }
 
 function destroy(client: Client): void {
@@ -168,8 +187,4 @@ function destroy(client: Client): void {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide the socket.
   const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
   connection.stream.destroy();
-}
-
-function after(ms: number): Promise<false> {
-  return new Promise((resolve) => setTimeout(resolve, ms, false));
 }

@@ -41,7 +41,8 @@ export function toStorableJson(json: string, value: unknown): StorableJson {
       const tooMuch = growth > 0 && expansion + growth > GREATEST_EXPANSION_DIGITS;
       if (digits <= LONGEST_NUMBER_DIGITS && !tooMuch) {
         expansion += growth;
-        return rawJson(source);
+        // A raw number costs an object; most numbers are written back as they were read anyway.
+        return String(part) === source ? part : rawJson(source);
       }
       altered = true;
       return source;

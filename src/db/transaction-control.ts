@@ -5,11 +5,16 @@
  * a transaction, the first word is all there is to look at.
  */
 const TRANSACTION_CONTROL =
-  /^(?:\s|;|--.*|\/\*[\s\S]*?\*\/)*(?:begin|start|commit|end|abort|rollback(?!\s+to\b)|prepare\s+transaction)\b/i;
+  /^(?:begin|start|commit|end|abort|rollback(?!\s+to\b)|prepare\s+transaction)\b/i;
+/** One piece of what may stand before the first word; sticky, to step over piece after piece. */
+const BLANK_OR_COMMENT = /[\s;]+|--[^\n]*|\/\*[^]*?\*\//y;
 
 /** @throws TypeError when the statement would begin or end a transaction. */
 export function refuseTransactionControl(statement: string): void {
-  if (TRANSACTION_CONTROL.test(statement)) {
+  let start = 0;
+  BLANK_OR_COMMENT.lastIndex = 0;
+  while (BLANK_OR_COMMENT.test(statement)) start = BLANK_OR_COMMENT.lastIndex;
+  if (TRANSACTION_CONTROL.test(statement.slice(start))) {
     throw new TypeError("A handler's statement may not begin or end the transaction.");
   }
 }

@@ -11,11 +11,18 @@ import type { Connection, Result, Row, Statement, Tx, Write } from "./connect.ts
 export interface Timeouts {
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
+  /** Where given, no statement behind the opening flight may take longer than what is left. */
+  readonly remainingMs?: () => number;
 }
 
-/** The server ended our transaction without an error: a swallowed error, or a stray COMMIT. */
+/** The transaction could not be committed, though no statement of ours failed. */
 export class TransactionAborted extends Error {
   override readonly name = "TransactionAborted";
+}
+
+/** A statement of the opening flight failed: nobody has decided anything yet. */
+export class OpeningFailed extends Error {
+  override readonly name = "OpeningFailed";
 }
 
 /**
@@ -47,23 +54,43 @@ export async function inTransaction<R>(
   decide: (rows: readonly (readonly Row[])[], tx: Tx) => Promise<Ending<R>>,
 ): Promise<R> {
   try {
-    const opened = await allOf(db.send([begin(timeouts), ...opening.map(db.compile)]));
-    const ending = await decide(
-      opened.slice(1).map(({ rows }) => rows),
-      db.tx,
+    const opened = await allOf(db.send([begin(timeouts), ...opening.map(db.compile)])).catch(
+      (cause: unknown) => {
+        throw new OpeningFailed("The opening flight failed.", { cause });
+      },
+    );
+    const ending = await withTx(db, timeouts, (tx) =>
+      decide(
+        opened.slice(1).map(({ rows }) => rows),
+        tx,
+      ),
     );
     if ("rollback" in ending) {
       rollback(db);
       return ending.value;
     }
     if (!db.inTransaction()) {
-      throw new TransactionAborted("The transaction was aborted or ended before its COMMIT.");
+      throw new TransactionAborted("The transaction was aborted before its COMMIT.");
     }
-    assertCommitted(await allOf(db.send([...ending.commit.map(db.compile), COMMIT])));
+    const writes = ending.commit.map(db.compile);
+    assertCommitted(await allOf(db.send([...shorterTimeout(timeouts), ...writes, COMMIT])));
     return ending.value;
   } catch (error) {
     rollback(db);
     throw error;
+  }
+}
+
+async function withTx<R>(
+  db: Connection,
+  timeouts: Timeouts,
+  use: (tx: Tx) => Promise<R>,
+): Promise<R> {
+  const { tx, end } = db.openTx(() => sendAndForget(db, shorterTimeout(timeouts)));
+  try {
+    return await use(tx);
+  } finally {
+    end();
   }
 }
 
@@ -99,9 +126,20 @@ function begin({ lockTimeoutMs, statementTimeoutMs }: Timeouts): Statement {
   return { text: ["begin isolation level read committed", ...local].join("; ") };
 }
 
-/** Sent, not waited for: whatever comes next on this connection comes after it. */
+/** What a transaction needs to hear when less is left than a statement may take. */
+function shorterTimeout({ statementTimeoutMs, remainingMs }: Timeouts): Statement[] {
+  const leftMs = remainingMs?.() ?? statementTimeoutMs;
+  if (leftMs >= statementTimeoutMs) return [];
+  return [{ text: `set local statement_timeout = '${Math.max(1, Math.floor(leftMs))}'` }];
+}
+
 function rollback(db: Connection): void {
-  for (const result of db.send([ROLLBACK])) result.catch(() => undefined);
+  sendAndForget(db, [ROLLBACK]);
+}
+
+/** Whatever comes next on this connection comes after it. */
+function sendAndForget(db: Connection, statements: readonly Statement[]): void {
+  for (const result of db.send(statements)) result.catch(() => undefined);
 }
 
 /** The first failure is the cause; those behind it only say that the transaction is aborted. */

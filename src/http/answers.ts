@@ -1,5 +1,8 @@
-/** The closed set of a delivery's outcomes, and the one table of their statuses. */
+/** The closed set of a delivery's outcomes, the one table of their statuses, and the answer itself. */
+import type { Context } from "hono";
+import type { Env } from "../config.ts";
 import type { Received } from "../inbox/receive.ts";
+import type { Fields } from "../log.ts";
 
 export type Outcome = Received["outcome"] | "invalid" | "too_large" | "unavailable";
 
@@ -7,7 +10,7 @@ export type Outcome = Received["outcome"] | "invalid" | "too_large" | "unavailab
  * Stripe takes any 2xx as "done" and sends everything else again, for up to three days
  * (https://docs.stripe.com/webhooks#retries): a fault of ours is never a 4xx or a 2xx.
  */
-export const STATUS = {
+const STATUS = {
   processed: 200,
   duplicate: 200,
   ignored: 200,
@@ -17,3 +20,20 @@ export const STATUS = {
   failed: 500,
   unavailable: 503,
 } as const satisfies Record<Outcome, number>;
+
+export interface DoorEnv {
+  readonly Bindings: Env;
+  /** What the request's one log line says; completed while the delivery makes its way. */
+  readonly Variables: { line: Fields };
+}
+
+/** `{ "outcome": …, "event": … }`; `event` only once it is verified. */
+export function answer(c: Context<DoorEnv>, outcome: Outcome): Response {
+  note(c, { outcome });
+  return c.json({ outcome, event: c.get("line")["event"] }, STATUS[outcome]);
+}
+
+/** Adds to the request's log line. */
+export function note(c: Context<DoorEnv>, fields: Fields): void {
+  c.set("line", { ...c.get("line"), ...fields });
+}

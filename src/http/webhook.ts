@@ -1,23 +1,14 @@
 /** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
 import { Hono } from "hono";
-import type { Context } from "hono";
-import { type Env, readSecrets, readSettings, type Settings } from "../config.ts";
+import { readSecrets, readSettings, type Settings } from "../config.ts";
 import { withConnection } from "../db/with-connection.ts";
 import { DEFAULT_ENDPOINT, type Endpoint, type Endpoints } from "../endpoints.ts";
-import { toHandlers } from "../inbox/process.ts";
 import { type Received, receiveSync } from "../inbox/receive.ts";
 import type { EndpointRules } from "../inbox/rules.ts";
 import type { Delivery } from "../inbox/transitions.ts";
-import type { Fields } from "../log.ts";
 import { verifyEvent } from "../stripe/verify.ts";
-import { type Outcome, STATUS } from "./answers.ts";
+import { answer, type DoorEnv, note } from "./answers.ts";
 import { LARGEST_BODY_BYTES, readBody } from "./body.ts";
-
-/** What the request's one log line says; completed while the delivery makes its way. */
-export interface DoorEnv {
-  readonly Bindings: Env;
-  readonly Variables: { line: Fields };
-}
 
 /** Stripe gives up on an answer after some 10 s; ours comes before, whatever the database does. */
 const DEADLINE_MS = 9_000;
@@ -49,7 +40,8 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
     const received = await receive(delivery, settings, (rest) => c.executionCtx.waitUntil(rest));
-    note(c, { ignored: received.ignored, error: received.error });
+    const { ignored, error, recorded } = received;
+    note(c, { ignored, error, recorded });
     return answer(c, received.outcome);
   });
 }
@@ -70,16 +62,6 @@ function rulesOf(name: string, endpoint: Endpoint, settings: Settings): Endpoint
     name,
     livemode: endpoint.livemode ?? settings.livemode,
     accounts: endpoint.accounts,
-    handlers: toHandlers(endpoint.handlers),
+    handlers: endpoint.handlers,
   };
-}
-
-/** `{ "outcome": …, "event": … }`; `event` only once it is verified. */
-export function answer(c: Context<DoorEnv>, outcome: Outcome): Response {
-  note(c, { outcome });
-  return c.json({ outcome, event: c.get("line")["event"] }, STATUS[outcome]);
-}
-
-export function note(c: Context<DoorEnv>, fields: Fields): void {
-  c.set("line", { ...c.get("line"), ...fields });
 }

@@ -1,44 +1,40 @@
 /**
- * One event, one transaction: what a handler is, and how it is asked for its writes.
- * A handler decides; it reads through `tx` and returns what is to be written. The inbox alone
- * executes that, in order, together with COMMIT.
+ * One event, in the transaction that settles it: judged by its endpoint's rules, and worked on by
+ * its handler.
  */
-import type { Stripe } from "stripe";
-import type { Tx, Write } from "../db/connect.ts";
-import type { StripeEvent, VerifiedEvent } from "../stripe/verify.ts";
+import type { Row, Tx } from "../db/connect.ts";
+import type { Ending } from "../db/transaction.ts";
+import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
+import { askHandler } from "./handler.ts";
+import { type IgnoredReason, judge } from "./rules.ts";
+import { type Delivery, settleAsIgnored } from "./transitions.ts";
 
-type Answer = readonly Write[] | void;
+export type Settled =
+  | { readonly outcome: "processed" }
+  | { readonly outcome: "ignored"; readonly ignored: IgnoredReason };
 
-/** @throws PermanentError when trying again can never help. */
-export type Handler<Event = StripeEvent> = (event: Event, tx: Tx) => Answer | Promise<Answer>;
-
-/** One handler per event type, each typed by that type. */
-export type HandlerTable = {
-  readonly [Type in Stripe.Event["type"]]?: Handler<StripeEvent<Type>>;
-};
-
-/** A handler table as the mechanism looks things up in it. */
-export type Handlers = ReadonlyMap<string, Handler>;
-
-export function toHandlers(table: HandlerTable): Handlers {
-  const handlers: ReadonlyMap<string, unknown> = new Map(Object.entries(table));
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- A handler is only ever called with events of the type that it stands under.
-  return handlers as Handlers;
-}
-
-/** @throws whatever the handler throws, and a TypeError when it returns anything but writes. */
-export async function askHandler(
-  handler: Handler,
-  event: VerifiedEvent,
+/** How the transaction ends in which the event was marked as processed. */
+export async function workOn(
+  delivery: Delivery,
   tx: Tx,
-): Promise<readonly Write[]> {
-  const writes = (await handler(event.payload, tx)) ?? [];
-  if (!Array.isArray(writes) || !writes.every(isWrite)) {
-    throw new TypeError(`The handler of ${event.type} returned something other than writes.`);
+  withinMs: number,
+): Promise<Ending<Settled>> {
+  const verdict = judge(delivery.endpoint, delivery.event);
+  if ("ignored" in verdict) {
+    const { ignored } = verdict;
+    return {
+      commit: [settleAsIgnored(delivery, ignored)],
+      value: { outcome: "ignored", ignored },
+    };
   }
-  return writes;
+  const writes = await askHandler(verdict.handler, delivery.event, tx, withinMs);
+  return { commit: writes, value: { outcome: "processed" } };
 }
 
-function isWrite(value: unknown): value is Write {
-  return typeof value === "object" && value !== null && "getSQL" in value;
+/** The handler gets exactly what is stored: for an earlier row, that is the first delivery's. */
+export function storedEvent(row: Row, event: VerifiedEvent): VerifiedEvent {
+  const { stored } = row;
+  return typeof stored === "string"
+    ? eventFromInbox(stored, row["payload_altered"] === true)
+    : event;
 }

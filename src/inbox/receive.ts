@@ -5,9 +5,8 @@
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
 import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
-import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
-import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
-import { askHandler } from "./process.ts";
+import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
+import { storedEvent, workOn } from "./process.ts";
 import { classify, type Failure, parksAtAttempt } from "./retry.ts";
 import { type IgnoredReason, judge } from "./rules.ts";
 import * as transitions from "./transitions.ts";
@@ -18,6 +17,10 @@ export interface Received {
   readonly ignored?: IgnoredReason;
   /** The class or SQLSTATE of what went wrong. */
   readonly error?: string;
+  /** The event was settled or parked before; the row counts such deliveries. */
+  readonly repeated?: true;
+  /** False: `failed`, but somebody else held the row, so that it says nothing of it yet. */
+  readonly recorded?: false;
 }
 
 export interface ReceivePolicy {
@@ -28,12 +31,7 @@ export interface ReceivePolicy {
   readonly remainingMs: () => number;
 }
 
-/** The row was there and is gone, or changed under us: the delivery must come again. */
-class InboxRowMoved extends Error {
-  override readonly name = "InboxRowMoved";
-}
-
-/** Kept free, behind a last wait for a lock, to record that it was in vain. */
+/** Kept free at the end, to roll back and record a failure. */
 const RECORDING_MS = 2_000;
 /** Who holds the row's lock for longer is at work on it. */
 const RECORDING_LOCK_TIMEOUT_MS = 1_000;
@@ -49,13 +47,19 @@ export async function receiveSync(
   delivery: Delivery,
   policy: ReceivePolicy,
 ): Promise<Received> {
+  const received = await tryToReceive(db, delivery, policy);
+  if (received.repeated) countDuplicate(db, delivery, policy.timeouts);
+  return received;
+}
+
+async function tryToReceive(
+  db: Connection,
+  delivery: Delivery,
+  policy: ReceivePolicy,
+): Promise<Received> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const received = await receiveOnce(db, delivery, policy.timeouts);
-      if (received.outcome === "duplicate" || received.outcome === "needs_review") {
-        countDuplicate(db, delivery, policy.timeouts);
-      }
-      return received;
+      return await receiveOnce(db, delivery, policy);
     } catch (error) {
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
       const failure = classify(error);
@@ -69,7 +73,7 @@ export async function receiveSync(
 async function receiveOnce(
   db: Connection,
   delivery: Delivery,
-  timeouts: Timeouts,
+  { timeouts, remainingMs }: ReceivePolicy,
 ): Promise<Received> {
   const { endpoint, event } = delivery;
   const verdict = judge(endpoint, event);
@@ -77,13 +81,16 @@ async function receiveOnce(
     const { ignored } = verdict;
     const [settled, state] = await inOneFlight(db, timeouts, settling(delivery, ignored));
     if (settled?.[0]) return { outcome: "ignored", ignored };
-    if (!isUnsettled(state?.[0])) return answerFor(state?.[0], ignored);
+    if (!isUnsettled(state?.[0])) return repeated(state?.[0], ignored);
     // What is stored under this id is of another type: it is the stored event that counts.
   }
-  return inTransaction(db, timeouts, settling(delivery, null), async ([settled, state], tx) => {
+  const workMs = (): number => remainingMs() - RECORDING_MS;
+  const limits = { ...timeouts, remainingMs: workMs };
+  const opening = settling(delivery, null);
+  return inTransaction<Received>(db, limits, opening, async ([settled, state], tx) => {
     const row = settled?.[0];
-    if (!row) return { rollback: true, value: answerFor(state?.[0], null) };
-    return work({ endpoint, event: storedEvent(row, event) }, tx);
+    if (!row) return { rollback: true, value: repeated(state?.[0], null) };
+    return workOn({ endpoint, event: storedEvent(row, event) }, tx, workMs());
   });
 }
 
@@ -92,33 +99,17 @@ function settling(delivery: Delivery, ignored: IgnoredReason | null): Write[] {
   return [transitions.settle(delivery, ignored), transitions.readState(delivery)];
 }
 
-async function work(delivery: Delivery, tx: Connection["tx"]): Promise<Ending<Received>> {
-  const verdict = judge(delivery.endpoint, delivery.event);
-  if ("ignored" in verdict) {
-    const { ignored } = verdict;
-    return {
-      commit: [transitions.settleAsIgnored(delivery, ignored)],
-      value: { outcome: "ignored", ignored },
-    };
-  }
-  const writes = await askHandler(verdict.handler, delivery.event, tx);
-  return { commit: writes, value: { outcome: "processed" } };
-}
-
-/** The handler gets exactly what is stored: for an earlier row, that is the first delivery's. */
-function storedEvent(row: Row, event: VerifiedEvent): VerifiedEvent {
-  const { stored } = row;
-  return typeof stored === "string"
-    ? eventFromInbox(stored, row["payload_altered"] === true)
-    : event;
-}
-
-/** If somebody settled or parked the event in the meantime, that is the answer. */
-async function recordFailure(
+/**
+ * Counts and keeps a failure in a transaction of its own. If somebody settled or parked the event
+ * in the meantime, that is the answer.
+ *
+ * @throws DatabaseUnavailable when it could not be recorded.
+ */
+export async function recordFailure(
   db: Connection,
   delivery: Delivery,
   failure: Failure,
-  { timeouts, maxAttempts, backoffCapSeconds }: ReceivePolicy,
+  { timeouts, maxAttempts, backoffCapSeconds }: Omit<ReceivePolicy, "remainingMs">,
 ): Promise<Received> {
   const error = failure.code;
   const lockTimeoutMs = Math.min(timeouts.lockTimeoutMs, RECORDING_LOCK_TIMEOUT_MS);
@@ -133,11 +124,10 @@ async function recordFailure(
       transitions.readState(delivery),
     ]);
     const row = recorded?.[0];
-    if (!row) return { ...answerFor(state?.[0], null), error };
+    if (!row) return { ...repeated(state?.[0], null), error };
     return { outcome: row["parked"] === true ? "needs_review" : "failed", error };
   } catch (cause) {
-    // Whoever holds the row's lock is at work on this very event, and leaves a record of its own.
-    if (classify(cause).kind === "contention") return { outcome: "failed", error };
+    if (classify(cause).kind === "contention") return { outcome: "failed", error, recorded: false };
     throw new DatabaseUnavailable("a failure could not be recorded", { cause });
   }
 }
@@ -147,12 +137,14 @@ function isUnsettled(state: Row | undefined): boolean {
 }
 
 /** What a delivery is told whose row was not its own to settle. */
-function answerFor(state: Row | undefined, ignored: IgnoredReason | null): Received {
-  if (state?.["parked"] === true) return { outcome: "needs_review" };
-  if (state?.["settled"] === true) {
-    return ignored === "test_id" ? { outcome: "ignored", ignored } : { outcome: "duplicate" };
+function repeated(state: Row | undefined, ignored: IgnoredReason | null): Received {
+  if (state?.["parked"] === true) return { outcome: "needs_review", repeated: true };
+  if (state?.["settled"] !== true) {
+    throw new Error("Bug! The inbox row is neither ours nor settled nor parked.");
   }
-  throw new InboxRowMoved("The inbox row is neither ours nor settled nor parked.");
+  return ignored === "test_id"
+    ? { outcome: "ignored", ignored, repeated: true }
+    : { outcome: "duplicate", repeated: true };
 }
 
 /** Sent, not waited for: the connection's close waits for it, the answer does not. */

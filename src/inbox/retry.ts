@@ -1,8 +1,8 @@
 /**
- * Pure: what kind of failure an error is, and what follows from it.
- * The one place where an error's class or SQLSTATE decides anything.
+ * Pure: what kind of failure an error is, and what becomes of an event that failed with it.
  */
 import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
+import { OpeningFailed } from "../db/transaction.ts";
 
 /**
  * Thrown by a handler: trying again can never help, a person must look.
@@ -34,6 +34,8 @@ export interface Failure {
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const CONTENTION = /^40|^55P03$/;
+/** A statement took too long. */
+const TIMED_OUT = "57014";
 const INFRASTRUCTURE = /^(?:08|53|57(?!014)|25006)/;
 
 export function classify(error: unknown): Failure {
@@ -43,7 +45,9 @@ export function classify(error: unknown): Failure {
   if (error instanceof DatabaseUnavailable) return { kind: "infrastructure", code: error.name };
   const state = sqlStateOf(error);
   if (state === null) return { kind: "ours", code: errorClass(error) };
-  if (CONTENTION.test(state)) return { kind: "contention", code: state };
+  // Before any work was done, what took long was the wait for others' locks, one after the other.
+  const waited = error instanceof OpeningFailed && state === TIMED_OUT;
+  if (waited || CONTENTION.test(state)) return { kind: "contention", code: state };
   return { kind: INFRASTRUCTURE.test(state) ? "infrastructure" : "ours", code: state };
 }
 
@@ -60,7 +64,8 @@ export function parksAtAttempt(kind: FailureKind, maxAttempts: number): number |
   }
 }
 
-function errorClass(error: unknown): string {
+/** The name of an error's class, if it is nothing but a name. */
+export function errorClass(error: unknown): string {
   const name = error instanceof Error ? error.name : "NotAnError";
   return /^\w{1,64}$/.test(name) ? name : "Error";
 }

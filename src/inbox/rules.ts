@@ -2,7 +2,7 @@
  * Whose event is it? Pure: an endpoint's rules and an event in, what to do with it out.
  */
 import type { VerifiedEvent } from "../stripe/verify.ts";
-import type { Handler, Handlers } from "./process.ts";
+import { findHandler, type Handler, type HandlerTable } from "./handler.ts";
 
 /** What the mechanism needs to know of an endpoint. */
 export interface EndpointRules {
@@ -11,7 +11,7 @@ export interface EndpointRules {
   readonly livemode: boolean | null;
   /** Whose events: our own account's, or those of accounts connected to it. */
   readonly accounts: "own" | "connected";
-  readonly handlers: Handlers;
+  readonly handlers: HandlerTable;
 }
 
 export type IgnoredReason = "test_id" | "thin" | "livemode" | "account" | "no_handler";
@@ -29,6 +29,6 @@ export function judge(endpoint: EndpointRules, event: VerifiedEvent): Verdict {
     return { ignored: "livemode" };
   }
   if (event.connected !== (endpoint.accounts === "connected")) return { ignored: "account" };
-  const handler = endpoint.handlers.get(event.type);
+  const handler = findHandler(endpoint.handlers, event.type);
   return handler ? { handler } : { ignored: "no_handler" };
 }

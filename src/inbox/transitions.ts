@@ -29,6 +29,9 @@ const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null
  * An existing row keeps the payload of its first delivery, and returns it as `stored`; should it
  * hold another type under this id, a delivery that is to be ignored does not settle it.
  * Insert with the mark set equals insert, then update: only the commit is visible.
+ *
+ * An insert starts with fence 0, and every change of the row adds to it: so a fence above 0 tells
+ * here that the row was there before.
  */
 export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write {
   const outcome = ignored === null ? "processed" : "ignored";

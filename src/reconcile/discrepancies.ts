@@ -1,6 +1,9 @@
-/** What a person must look at, opened once for each kind and object. */
+/**
+ * What a person must look at, opened once for each kind and object; opened again when, after it
+ * was resolved, something else is found.
+ */
 import { type SQL, sql } from "drizzle-orm";
-import type { Write } from "../db/connect.ts";
+import type { Tx } from "../db/connect.ts";
 import { discrepancies } from "../db/schema.ts";
 
 export interface Finding {
@@ -13,10 +16,14 @@ export interface Finding {
   readonly evidence: SQL;
 }
 
-export function openDiscrepancy({ kind, objectId, eventId, detail, evidence }: Finding): Write {
-  return sql`
+export function openDiscrepancy(tx: Tx, { kind, objectId, eventId, detail, evidence }: Finding) {
+  return tx.execute(sql`
     insert into ${discrepancies} (kind, object_id, event_id, detail)
     select ${kind}::text, ${objectId}::text, ${eventId}::text, ${detail}
     ${evidence}
-    on conflict (kind, object_id) do nothing`;
+    on conflict (kind, object_id) do update set
+      event_id = excluded.event_id, detail = excluded.detail, found_at = now(),
+      resolved_at = null, resolution = null
+    where ${discrepancies.resolvedAt} is not null
+      and ${discrepancies.detail} is distinct from excluded.detail`);
 }

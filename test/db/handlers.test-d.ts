@@ -9,7 +9,7 @@ import { invoiceHandlers } from "../../src/billing/handlers.ts";
 import type { Tx } from "../../src/db/connect.ts";
 import { invoices } from "../../src/db/schema.ts";
 import type { Endpoints } from "../../src/endpoints.ts";
-import { askHandler, type Handler, type HandlerTable } from "../../src/inbox/process.ts";
+import { askHandler, type Handler, type HandlerTable } from "../../src/inbox/handler.ts";
 import { judge, type EndpointRules } from "../../src/inbox/rules.ts";
 import type { StripeEvent, VerifiedEvent } from "../../src/stripe/verify.ts";
 
@@ -83,9 +83,9 @@ export function onlyVerifiedEventsReachAHandler(given: Given): unknown[] {
     invoiceHandlers["invoice.paid"](unproved, tx),
     // @ts-expect-error -- Verified, but for another handler.
     invoiceHandlers["invoice.voided"](paid, tx),
-    askHandler(handler, verified, tx),
+    askHandler(handler, verified, tx, 1_000),
     // @ts-expect-error -- It has every field that can be seen, and lacks the mark of the verifier.
-    askHandler(handler, lookAlike, tx),
+    askHandler(handler, lookAlike, tx, 1_000),
     judge(endpoint, verified),
     // @ts-expect-error -- Nor is one let into an endpoint's rules.
     judge(endpoint, lookAlike),

@@ -6,7 +6,6 @@ import { Client } from "pg";
 import { onTestFinished } from "vitest";
 import { invoiceHandlers } from "../../src/billing/handlers.ts";
 import { connect } from "../../src/db/connect.ts";
-import { toHandlers } from "../../src/inbox/process.ts";
 import { type Received, receiveSync } from "../../src/inbox/receive.ts";
 import type { EndpointRules } from "../../src/inbox/rules.ts";
 import { eventFromInbox } from "../../src/stripe/verify.ts";
@@ -21,7 +20,7 @@ const endpoint: EndpointRules = {
   name: "billing",
   livemode: null,
   accounts: "own",
-  handlers: toHandlers(invoiceHandlers),
+  handlers: invoiceHandlers,
 };
 
 const policy = {

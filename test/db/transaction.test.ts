@@ -16,6 +16,9 @@ const UNSENDABLE: readonly [string, unknown][] = [
   ["a BigInt inside an object", { amount: 1n }],
   ["an object whose toJSON returns undefined", { toJSON: () => undefined }],
   ["an object whose toJSON throws", { toJSON: () => expect.unreachable() }],
+  ["a function", () => 1],
+  ["a symbol", Symbol("in_extra")],
+  ["a placeholder that nobody filled", sql.placeholder("customer")],
 ];
 
 /** Into a column that may be null, so that nothing but the value can be refused. */

@@ -12,6 +12,7 @@ const SETTING =
   /^(STRIPE|RECEIVE|RETRY|BACKOFF|OPS|OUTBOX|RETENTION|SWEEP|ALERT)_|^(MAX_ATTEMPTS|PIPELINE|PROCESSING)$/;
 
 const MADE_UP = {
+  STRIPE_LIVEMODE: "false",
   STRIPE_WEBHOOK_SECRET: "whsec_made_up_for_this_machine",
   STRIPE_CONNECT_WEBHOOK_SECRET: "whsec_made_up_for_connect",
 } as const;

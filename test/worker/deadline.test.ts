@@ -99,7 +99,7 @@ test("an event that another settles while we wait for it is a duplicate", async 
 });
 
 describe("with a statement timeout of 300 ms", () => {
-  const env = { RECEIVE_STATEMENT_TIMEOUT_MS: "300" };
+  const env = { RECEIVE_STATEMENT_TIMEOUT_MS: "300", RECEIVE_LOCK_TIMEOUT_MS: "200" };
 
   test("a handler's statement that takes longer is a failure on record, and can be tried again", async () => {
     const endpoints = bookAfter((tx, call) =>

@@ -149,3 +149,23 @@ test("what a person is shown of money for a void invoice: how much, in which cur
     },
   ]);
 });
+
+test("what a person has resolved stays so until something else is found", async () => {
+  const id = freshId("in");
+  const pay = (amountPaid: number) => deliver(anInvoiceEvent("invoice.paid", { id, amountPaid }));
+  const resolved = () =>
+    inbox.rows(
+      `select resolution, detail ->> 'amount' as amount from discrepancies where object_id = $1`,
+      [id],
+    );
+  await pay(4200);
+  await pay(4300);
+  await inbox.rows(
+    "update discrepancies set resolved_at = now(), resolution = 'refunded' where object_id = $1",
+    [id],
+  );
+  await pay(4300);
+  expect(await resolved()).toEqual([{ resolution: "refunded", amount: "4300" }]);
+  await pay(9900);
+  expect(await resolved()).toEqual([{ resolution: null, amount: "9900" }]);
+});

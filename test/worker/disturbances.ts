@@ -7,7 +7,7 @@ import { Client } from "pg";
 import { invoiceHandlers } from "../../src/billing/handlers.ts";
 import type { Tx, Write } from "../../src/db/connect.ts";
 import type { Endpoints } from "../../src/endpoints.ts";
-import type { HandlerTable } from "../../src/inbox/process.ts";
+import type { HandlerTable } from "../../src/inbox/handler.ts";
 import type { Answer, Testbed } from "./testbed.ts";
 
 /** The handler that books, as it is shipped. */

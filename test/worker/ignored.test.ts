@@ -19,6 +19,7 @@ describe("a fixed test id", () => {
     expect(await reasons(inbox)).toEqual([
       { event_id: FIXED, event_type: "invoice.paid", ignored_reason: "test_id" },
     ]);
+    expect(await inbox.rows("select duplicates from webhook_inbox")).toEqual([{ duplicates: 2 }]);
     expect(await inbox.deliver(anInvoiceEvent())).toMatchObject({ outcome: "processed" });
     expect(await inbox.books()).toMatchObject({ inbox: 2, invoices: 1, entries: 1, messages: 1 });
   });

@@ -22,12 +22,12 @@ const SETTINGS = [
   },
   {
     name: "RECEIVE_LOCK_TIMEOUT_MS",
-    good: ["1", "8000"],
-    bad: [...NOT_A_NUMBER, ...HUGE, "8001", "3s"],
+    good: ["1", "4999"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "8001", "5000", "3s"],
   },
   {
     name: "RECEIVE_STATEMENT_TIMEOUT_MS",
-    good: ["1", "8000"],
+    good: ["3001", "8000"],
     bad: [...NOT_A_NUMBER, ...HUGE, "8001", "5s"],
   },
   { name: "MAX_ATTEMPTS", good: ["1", "1000"], bad: [...NOT_A_NUMBER, ...HUGE, "1001"] },
@@ -75,4 +75,13 @@ describe.each([
       expect(await inbox.post("/webhooks/stripe")).toMatchObject({ status: 400 });
     });
   });
+});
+
+test("a wait for a lock that would end as a slow statement is refused as a setting", async () => {
+  const env = { RECEIVE_STATEMENT_TIMEOUT_MS: "3000" };
+  const inbox = await openTestbed({ env });
+  const lines = await logLines(async () => {
+    expect(await inbox.deliver(anInvoiceEvent())).toMatchObject({ status: 503 });
+  });
+  expect(lines).toEqual([expect.objectContaining({ setting: "RECEIVE_LOCK_TIMEOUT_MS" })]);
 });

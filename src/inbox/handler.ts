@@ -1,0 +1,59 @@
+/**
+ * What a handler is: it decides, and the inbox writes. It reads through `tx` and returns what is
+ * to be written; the inbox alone executes that, in order, together with COMMIT.
+ */
+import type { Stripe } from "stripe";
+import type { Tx, Write } from "../db/connect.ts";
+import type { StripeEvent, VerifiedEvent } from "../stripe/verify.ts";
+
+type Answer = readonly Write[] | void;
+
+/** @throws PermanentError when trying again can never help. */
+export type Handler<Event = StripeEvent> = (event: Event, tx: Tx) => Answer | Promise<Answer>;
+
+/** One handler per event type, each typed by that type. */
+export type HandlerTable = {
+  readonly [Type in Stripe.Event["type"]]?: Handler<StripeEvent<Type>>;
+};
+
+/** A handler is still at work when its delivery must be answered. */
+export class HandlerTooSlow extends Error {
+  override readonly name = "HandlerTooSlow";
+}
+
+export function findHandler(table: HandlerTable, type: string): Handler | undefined {
+  const handlers: Readonly<Record<string, unknown>> = table;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Only ever called with events of the type that it stands under.
+  return Object.hasOwn(handlers, type) ? (handlers[type] as Handler) : undefined;
+}
+
+/**
+ * @param withinMs how long it may take; what it would have returned later is not written.
+ * @throws whatever the handler throws; HandlerTooSlow; TypeError for anything but writes.
+ */
+export async function askHandler(
+  handler: Handler,
+  event: VerifiedEvent,
+  tx: Tx,
+  withinMs: number,
+): Promise<readonly Write[]> {
+  const tooSlow = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => tooSlow.reject(new HandlerTooSlow(`The handler of ${event.type} takes too long.`)),
+    withinMs,
+  );
+  try {
+    const answer = Promise.resolve(handler(event.payload, tx));
+    const writes = (await Promise.race([answer, tooSlow.promise])) ?? [];
+    if (!Array.isArray(writes) || !writes.every(isWrite)) {
+      throw new TypeError(`The handler of ${event.type} returned something other than writes.`);
+    }
+    return writes;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function isWrite(value: unknown): value is Write {
+  return typeof value === "object" && value !== null && "getSQL" in value;
+}
