@@ -35,8 +35,9 @@ const oneOf = <const Options extends readonly string[]>(...options: Options) =>
 
 const Vars = v.object({
   STRIPE_LIVEMODE: v.optional(oneOf("true", "false")),
-  /** The one mode there is: the answer comes when the event is processed. */
-  RECEIVE_MODE: v.optional(oneOf("sync"), "sync"),
+  RECEIVE_MODE: v.optional(oneOf("sync", "async"), "sync"),
+  /** The brake for a bad deploy: `paused` stores every event and processes none. */
+  PROCESSING: v.optional(oneOf("on", "paused"), "on"),
   /** How old, or how far ahead, a signature may be: Stripe's own default. */
   STRIPE_WEBHOOK_TOLERANCE_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
   /** Short enough for one wait to be followed by one retry before the deadline. */
@@ -44,11 +45,23 @@ const Vars = v.object({
   RECEIVE_STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 8_000), "5000"),
   MAX_ATTEMPTS: v.optional(wholeNumber("attempts", 1, 1_000), "10"),
   BACKOFF_CAP_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
+  /** How long a claim is good for: who died with it is waited for no longer. */
+  LEASE_SECONDS: v.optional(wholeNumber("seconds", 1, 3_600), "120"),
+  STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "30000"),
+  LOCK_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "10000"),
+  /** Events in one claim; those that a tick does not come to are given back. */
+  CLAIM_BATCH: v.optional(wholeNumber("events", 1, 1_000), "20"),
+  /** A Worker has six connections at a time. */
+  CONCURRENCY: v.optional(wholeNumber("connections", 1, 6), "5"),
+  /** Less than the minute until the next tick, though two at once do no harm. */
+  TICK_BUDGET_SECONDS: v.optional(wholeNumber("seconds", 1, 600), "50"),
   /** `off` sends statements one by one, for a pooler that objects to pipelining. */
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
 });
 
 const Hyperdrive = v.object({ connectionString: v.pipe(v.string(), v.minLength(1)) });
+
+export type ReceiveMode = "sync" | "async";
 
 export type Env = Readonly<Record<string, unknown>>;
 
@@ -56,8 +69,18 @@ export interface Settings {
   readonly database: Database;
   /** What an endpoint that says nothing itself accepts; null accepts both. */
   readonly livemode: boolean | null;
+  readonly mode: ReceiveMode;
+  /** False: store only, everywhere, and let the ticks process nothing. */
+  readonly processing: boolean;
   readonly toleranceSeconds: number;
   readonly receive: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
+  readonly process: {
+    readonly leaseSeconds: number;
+    readonly timeouts: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
+    readonly claimBatch: number;
+    readonly concurrency: number;
+    readonly tickBudgetMs: number;
+  };
   readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
 }
 
@@ -69,29 +92,60 @@ export function readSettings(env: Env): Settings {
     throw new InvalidSetting(setting, expectation(setting));
   }
   const settings = vars.output;
-  if (settings.RECEIVE_LOCK_TIMEOUT_MS >= settings.RECEIVE_STATEMENT_TIMEOUT_MS) {
-    // Else a wait for somebody else's lock would end as a statement of ours that took too long.
-    throw new InvalidSetting(
-      "RECEIVE_LOCK_TIMEOUT_MS",
-      "must be less than RECEIVE_STATEMENT_TIMEOUT_MS",
-    );
-  }
+  assertTogether(settings);
   return {
     database: {
       connectionString: readConnectionString(env),
       pipeline: settings.PIPELINE === "on",
     },
     livemode: settings.STRIPE_LIVEMODE === undefined ? null : settings.STRIPE_LIVEMODE === "true",
+    mode: settings.RECEIVE_MODE,
+    processing: settings.PROCESSING === "on",
     toleranceSeconds: settings.STRIPE_WEBHOOK_TOLERANCE_SECONDS,
     receive: {
       lockTimeoutMs: settings.RECEIVE_LOCK_TIMEOUT_MS,
       statementTimeoutMs: settings.RECEIVE_STATEMENT_TIMEOUT_MS,
+    },
+    process: {
+      leaseSeconds: settings.LEASE_SECONDS,
+      timeouts: {
+        lockTimeoutMs: settings.LOCK_TIMEOUT_MS,
+        statementTimeoutMs: settings.STATEMENT_TIMEOUT_MS,
+      },
+      claimBatch: settings.CLAIM_BATCH,
+      concurrency: settings.CONCURRENCY,
+      tickBudgetMs: settings.TICK_BUDGET_SECONDS * 1_000,
     },
     retry: {
       maxAttempts: settings.MAX_ATTEMPTS,
       backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
     },
   };
+}
+
+/**
+ * What no single setting shows. A wait for somebody else's lock must not end as a statement of
+ * ours that took too long, and a statement that outlives its lease works for nothing.
+ */
+function assertTogether(vars: v.InferOutput<typeof Vars>): void {
+  const shorter = [
+    [
+      "RECEIVE_LOCK_TIMEOUT_MS",
+      vars.RECEIVE_LOCK_TIMEOUT_MS,
+      "RECEIVE_STATEMENT_TIMEOUT_MS",
+      vars.RECEIVE_STATEMENT_TIMEOUT_MS,
+    ],
+    ["LOCK_TIMEOUT_MS", vars.LOCK_TIMEOUT_MS, "STATEMENT_TIMEOUT_MS", vars.STATEMENT_TIMEOUT_MS],
+    [
+      "STATEMENT_TIMEOUT_MS",
+      vars.STATEMENT_TIMEOUT_MS,
+      "LEASE_SECONDS",
+      vars.LEASE_SECONDS * 1_000,
+    ],
+  ] as const;
+  for (const [name, ms, other, limitMs] of shorter) {
+    if (ms >= limitMs) throw new InvalidSetting(name, `must be less than ${other}`);
+  }
 }
 
 /**

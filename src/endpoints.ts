@@ -3,11 +3,18 @@
  * accepts, and what is done with which event there.
  */
 import { invoiceHandlers } from "./billing/handlers.ts";
+import type { ReceiveMode, Settings } from "./config.ts";
 import type { HandlerTable } from "./inbox/handler.ts";
+import type { EndpointRules } from "./inbox/rules.ts";
 
 export interface Endpoint {
   /** Name of the binding that holds the signing secret, or several while one is being rolled. */
   readonly secrets: string;
+  /**
+   * `sync` answers when the event is processed; `async` when it is stored, and processes it then.
+   * Default: the var RECEIVE_MODE.
+   */
+  readonly mode?: ReceiveMode;
   /** Events that say otherwise are recorded and ignored. Default: the var STRIPE_LIVEMODE. */
   readonly livemode?: boolean;
   /** Events of your own account, or those of accounts connected to it. */
@@ -33,3 +40,13 @@ export const endpoints: Endpoints = {
     handlers: {},
   },
 };
+
+/** An endpoint's rules, where it says nothing itself by the settings. */
+export function rulesOf(name: string, endpoint: Endpoint, settings: Settings): EndpointRules {
+  return {
+    name,
+    livemode: endpoint.livemode ?? settings.livemode,
+    accounts: endpoint.accounts,
+    handlers: endpoint.handlers,
+  };
+}

@@ -11,6 +11,17 @@ export interface WorkTime {
   readonly afterwards: (rest: Promise<unknown>) => void;
 }
 
+export interface Work {
+  readonly db: Connection;
+  /** How much of the deadline is left. */
+  readonly remainingMs: () => number;
+  /** Keeps the connection for one thing more, behind the answer; cut after BEHIND_MS. */
+  readonly behind: (more: () => Promise<unknown>) => void;
+}
+
+/** How long may be worked behind an answer. Workers end what runs 30 s after it. */
+export const BEHIND_MS = 10_000;
+
 /**
  * @throws DatabaseUnavailable when it cannot be reached, or when the deadline passed: then the
  * connection is cut, and the work may or may not have been committed.
@@ -18,7 +29,7 @@ export interface WorkTime {
 export async function withConnection<T>(
   database: Database,
   { deadlineMs, afterwards }: WorkTime,
-  work: (db: Connection, remainingMs: () => number) => Promise<T>,
+  work: (work: Work) => Promise<T>,
 ): Promise<T> {
   const endsAt = Date.now() + deadlineMs;
   const deadline = new AbortController();
@@ -28,14 +39,27 @@ export async function withConnection<T>(
     expired.reject(new DatabaseUnavailable(`no answer within ${deadlineMs} ms`));
   }, deadlineMs);
 
+  let more: (() => Promise<unknown>) | undefined;
+  const behind = (next: () => Promise<unknown>): void => {
+    more = next;
+  };
   const connecting = connect(database, deadline.signal);
-  const working = connecting.then((db) => work(db, () => endsAt - Date.now()));
+  const working = connecting.then((db) =>
+    work({ db, remainingMs: () => endsAt - Date.now(), behind }),
+  );
   // After the deadline nobody else listens.
   working.catch(() => undefined);
   try {
     return await Promise.race([working, expired.promise]);
   } finally {
     clearTimeout(timer);
-    afterwards(connecting.then((db) => db.close()).catch(() => undefined));
+    const cut = setTimeout(() => deadline.abort(), BEHIND_MS);
+    const finish = async (): Promise<void> => {
+      const db = await connecting;
+      await more?.().catch(() => undefined);
+      clearTimeout(cut);
+      await db.close();
+    };
+    afterwards(finish().catch(() => clearTimeout(cut)));
   }
 }

@@ -12,6 +12,7 @@ export type Outcome = Received["outcome"] | "invalid" | "too_large" | "unavailab
  */
 const STATUS = {
   processed: 200,
+  stored: 200,
   duplicate: 200,
   ignored: 200,
   needs_review: 200,

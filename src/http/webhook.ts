@@ -1,10 +1,10 @@
 /** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
 import { Hono } from "hono";
-import { readSecrets, readSettings, type Settings } from "../config.ts";
-import { withConnection } from "../db/with-connection.ts";
-import { DEFAULT_ENDPOINT, type Endpoint, type Endpoints } from "../endpoints.ts";
-import { type Received, receiveSync } from "../inbox/receive.ts";
-import type { EndpointRules } from "../inbox/rules.ts";
+import { readSecrets, readSettings, type ReceiveMode, type Settings } from "../config.ts";
+import { BEHIND_MS, withConnection } from "../db/with-connection.ts";
+import { DEFAULT_ENDPOINT, type Endpoints, rulesOf } from "../endpoints.ts";
+import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
+import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
 import type { Delivery } from "../inbox/transitions.ts";
 import { verifyEvent } from "../stripe/verify.ts";
 import { answer, type DoorEnv, note } from "./answers.ts";
@@ -39,7 +39,10 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
     note(c, { event: event.id, type: event.type, altered: event.altered || undefined });
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
-    const received = await receive(delivery, settings, (rest) => c.executionCtx.waitUntil(rest));
+    const mode = endpoint.mode ?? settings.mode;
+    const received = await receive(delivery, mode, settings, (rest) =>
+      c.executionCtx.waitUntil(rest),
+    );
     const { ignored, error, recorded } = received;
     note(c, { ignored, error, recorded });
     return answer(c, received.outcome);
@@ -48,20 +51,27 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
 function receive(
   delivery: Delivery,
+  mode: ReceiveMode,
   settings: Settings,
   afterwards: (rest: Promise<unknown>) => void,
 ): Promise<Received> {
+  const { retry, receive: timeouts, process, processing, database } = settings;
   const time = { deadlineMs: DEADLINE_MS, afterwards };
-  return withConnection(settings.database, time, (db, remainingMs) =>
-    receiveSync(db, delivery, { ...settings.retry, timeouts: settings.receive, remainingMs }),
-  );
+  return withConnection(database, time, async ({ db, remainingMs, behind }) => {
+    if (processing && mode === "sync") {
+      return receiveSync(db, delivery, { ...retry, timeouts, remainingMs });
+    }
+    const leaseSeconds = processing ? process.leaseSeconds : null;
+    const { received, claim } = await receiveAsync(db, delivery, leaseSeconds, timeouts);
+    const rules = new Map([[delivery.endpoint.name, delivery.endpoint]]);
+    if (claim) behind(() => processAndLog(db, claim, rules, processPolicy(settings), false));
+    return received;
+  });
 }
 
-function rulesOf(name: string, endpoint: Endpoint, settings: Settings): EndpointRules {
-  return {
-    name,
-    livemode: endpoint.livemode ?? settings.livemode,
-    accounts: endpoint.accounts,
-    handlers: endpoint.handlers,
-  };
+/** The claim's own time: whatever is not done by then, the next tick takes when the lease ends. */
+function processPolicy({ retry, receive: timeouts }: Settings): ProcessPolicy {
+  const endsAt = Date.now() + BEHIND_MS - RECORDING_MS;
+  const workMs = (): number => endsAt - Date.now();
+  return { ...retry, timeouts: { ...timeouts, remainingMs: workMs }, workMs };
 }

@@ -2,12 +2,15 @@
  * One event, in the transaction that settles it: judged by its endpoint's rules, and worked on by
  * its handler.
  */
-import type { Row, Tx } from "../db/connect.ts";
-import type { Ending } from "../db/transaction.ts";
+import { type Connection, DatabaseUnavailable, type Row, type Tx } from "../db/connect.ts";
+import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
+import { log } from "../log.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
 import { askHandler } from "./handler.ts";
-import { type IgnoredReason, judge } from "./rules.ts";
-import { type Delivery, settleAsIgnored } from "./transitions.ts";
+import { classify, parksAtAttempt, PermanentError } from "./retry.ts";
+import { type EndpointRules, type IgnoredReason, judge } from "./rules.ts";
+import * as transitions from "./transitions.ts";
+import type { Claim, Delivery } from "./transitions.ts";
 
 export type Settled =
   | { readonly outcome: "processed" }
@@ -23,7 +26,7 @@ export async function workOn(
   if ("ignored" in verdict) {
     const { ignored } = verdict;
     return {
-      commit: [settleAsIgnored(delivery, ignored)],
+      commit: [transitions.settleAsIgnored(transitions.keyOf(delivery), ignored)],
       value: { outcome: "ignored", ignored },
     };
   }
@@ -37,4 +40,115 @@ export function storedEvent(row: Row, event: VerifiedEvent): VerifiedEvent {
   return typeof stored === "string"
     ? eventFromInbox(stored, row["payload_altered"] === true)
     : event;
+}
+
+export type Processed =
+  | Settled
+  /** Somebody else claimed it, settled it or requeued it: not ours any more. */
+  | { readonly outcome: "taken" }
+  | { readonly outcome: "failed" | "needs_review"; readonly error: string };
+
+export interface ProcessPolicy {
+  readonly timeouts: Timeouts;
+  readonly maxAttempts: number;
+  readonly backoffCapSeconds: number;
+  /** How long a handler may take, from now. */
+  readonly workMs: () => number;
+}
+
+const TRIES_IN_ONE_ATTEMPT = 4;
+
+/**
+ * Processes a claimed event, in two round trips: the mark takes the row's lock, checks that it is
+ * still ours, and reads the payload, in one statement.
+ *
+ * @throws DatabaseUnavailable when not even the failure could be recorded: the lease will end.
+ */
+export async function processClaim(
+  db: Connection,
+  claim: Claim,
+  endpoints: ReadonlyMap<string, EndpointRules>,
+  policy: ProcessPolicy,
+): Promise<Processed> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await processOnce(db, claim, endpoints, policy);
+    } catch (error) {
+      if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
+      const failure = classify(error);
+      const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_ATTEMPT;
+      if (!retry) return recordFailure(db, claim, failure, policy);
+    }
+  }
+}
+
+function processOnce(
+  db: Connection,
+  claim: Claim,
+  endpoints: ReadonlyMap<string, EndpointRules>,
+  { timeouts, workMs }: ProcessPolicy,
+): Promise<Processed> {
+  const opening = [transitions.mark(claim)];
+  return inTransaction<Processed>(db, timeouts, opening, async ([marked], tx) => {
+    const row = marked?.[0];
+    if (!row) return { rollback: true, value: { outcome: "taken" } };
+    const endpoint = endpoints.get(claim.endpoint);
+    if (!endpoint) throw new PermanentError("endpoint_unknown");
+    const event = eventFromInbox(String(row["stored"]), row["payload_altered"] === true);
+    return workOn({ endpoint, event }, tx, workMs());
+  });
+}
+
+async function recordFailure(
+  db: Connection,
+  claim: Claim,
+  { code, kind }: ReturnType<typeof classify>,
+  { timeouts, maxAttempts, backoffCapSeconds }: ProcessPolicy,
+): Promise<Processed> {
+  const record = transitions.recordClaimedFailure(claim, {
+    code,
+    parksAtAttempt: parksAtAttempt(kind, maxAttempts),
+    backoffCapSeconds,
+  });
+  try {
+    const [recorded] = await inOneFlight(db, timeouts, [record]);
+    const row = recorded?.[0];
+    if (!row) return { outcome: "taken" };
+    return { outcome: row["parked"] === true ? "needs_review" : "failed", error: code };
+  } catch (cause) {
+    throw new DatabaseUnavailable("a failure could not be recorded", { cause });
+  }
+}
+
+/**
+ * The same, with one log line, and never throwing: what could not be recorded is left to the end
+ * of its lease.
+ *
+ * @param quiet says nothing of what went well, where a tick sums up.
+ */
+export async function processAndLog(
+  db: Connection,
+  claim: Claim,
+  endpoints: ReadonlyMap<string, EndpointRules>,
+  policy: ProcessPolicy,
+  quiet: boolean,
+): Promise<Processed["outcome"] | "unavailable"> {
+  const startedAt = Date.now();
+  const line = (outcome: string, error?: string) => ({
+    endpoint: claim.endpoint,
+    event: claim.eventId,
+    outcome,
+    error,
+    ms: Date.now() - startedAt,
+  });
+  try {
+    const processed = await processClaim(db, claim, endpoints, policy);
+    const { outcome } = processed;
+    if ("error" in processed) log("warn", "process", line(outcome, processed.error));
+    else if (!quiet) log("info", "process", line(outcome));
+    return outcome;
+  } catch (error) {
+    log("error", "process", line("unavailable", classify(error).code));
+    return "unavailable";
+  }
 }

@@ -5,15 +5,15 @@
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
 import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
-import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
+import { type Timeouts, inOneFlight, inTransaction, oneByOne } from "../db/transaction.ts";
 import { storedEvent, workOn } from "./process.ts";
 import { classify, type Failure, parksAtAttempt } from "./retry.ts";
 import { type IgnoredReason, judge } from "./rules.ts";
 import * as transitions from "./transitions.ts";
-import type { Delivery } from "./transitions.ts";
+import type { Claim, Delivery } from "./transitions.ts";
 
 export interface Received {
-  readonly outcome: "processed" | "duplicate" | "ignored" | "needs_review" | "failed";
+  readonly outcome: "processed" | "stored" | "duplicate" | "ignored" | "needs_review" | "failed";
   readonly ignored?: IgnoredReason;
   /** The class or SQLSTATE of what went wrong. */
   readonly error?: string;
@@ -32,7 +32,7 @@ export interface ReceivePolicy {
 }
 
 /** Kept free at the end, to roll back and record a failure. */
-const RECORDING_MS = 2_000;
+export const RECORDING_MS = 2_000;
 /** Who holds the row's lock for longer is at work on it. */
 const RECORDING_LOCK_TIMEOUT_MS = 1_000;
 const TRIES_IN_ONE_DELIVERY = 4;
@@ -78,11 +78,8 @@ async function receiveOnce(
   const { endpoint, event } = delivery;
   const verdict = judge(endpoint, event);
   if ("ignored" in verdict) {
-    const { ignored } = verdict;
-    const [settled, state] = await inOneFlight(db, timeouts, settling(delivery, ignored));
-    if (settled?.[0]) return { outcome: "ignored", ignored };
-    if (!isUnsettled(state?.[0])) return repeated(state?.[0], ignored);
-    // What is stored under this id is of another type: it is the stored event that counts.
+    const received = await ignore(db, delivery, verdict.ignored, timeouts);
+    if (received) return received;
   }
   const workMs = (): number => remainingMs() - RECORDING_MS;
   const limits = { ...timeouts, remainingMs: workMs };
@@ -94,9 +91,76 @@ async function receiveOnce(
   });
 }
 
+/** Null when what is stored under this id is of another type: then the stored event counts. */
+async function ignore(
+  db: Connection,
+  delivery: Delivery,
+  ignored: IgnoredReason,
+  timeouts: Timeouts,
+): Promise<Received | null> {
+  const [settled, state] = await inOneFlight(db, timeouts, settling(delivery, ignored));
+  if (settled?.[0]) return { outcome: "ignored", ignored };
+  return isUnsettled(state?.[0]) ? null : repeated(state?.[0], ignored);
+}
+
 /** The row as settled, and behind it the state of the key, for when it was not ours to settle. */
 function settling(delivery: Delivery, ignored: IgnoredReason | null): Write[] {
-  return [transitions.settle(delivery, ignored), transitions.readState(delivery)];
+  return [
+    transitions.settle(delivery, ignored),
+    transitions.readState(transitions.keyOf(delivery)),
+  ];
+}
+
+/**
+ * Stores one event, in one round trip; what is to be ignored is settled at once.
+ *
+ * @param leaseSeconds the event comes back as claimed for so long; null leaves it for the cron.
+ * @throws DatabaseUnavailable when it could not be stored.
+ */
+export async function receiveAsync(
+  db: Connection,
+  delivery: Delivery,
+  leaseSeconds: number | null,
+  timeouts: Timeouts,
+): Promise<{ readonly received: Received; readonly claim: Claim | null }> {
+  const key = transitions.keyOf(delivery);
+  try {
+    const verdict = judge(delivery.endpoint, delivery.event);
+    const ignored =
+      "ignored" in verdict ? await ignore(db, delivery, verdict.ignored, timeouts) : null;
+    const { received, claim } = ignored
+      ? { received: ignored, claim: null }
+      : await storeEvent(db, delivery, leaseSeconds);
+    if (received.repeated) countDuplicate(db, delivery, timeouts);
+    return { received, claim };
+  } catch (cause) {
+    throw new DatabaseUnavailable(`${key.eventId} could not be stored`, { cause });
+  }
+}
+
+async function storeEvent(
+  db: Connection,
+  delivery: Delivery,
+  leaseSeconds: number | null,
+): Promise<{ received: Received; claim: Claim | null }> {
+  const key = transitions.keyOf(delivery);
+  const [stored, state] = await oneByOne(db, [
+    transitions.store(delivery, leaseSeconds),
+    transitions.readState(key),
+  ]);
+  const row = stored?.[0];
+  if (row) {
+    const claim = leaseSeconds === null ? null : { ...key, fence: Number(row["fence"]) };
+    return { received: { outcome: "stored" }, claim };
+  }
+  const found = state?.[0];
+  // Retention took it between the two statements.
+  if (!found) return { received: { outcome: "failed", recorded: false }, claim: null };
+  const waiting = isUnsettled(found);
+  const received: Received = waiting
+    ? { outcome: "duplicate", repeated: true }
+    : repeated(found, null);
+  return { received, claim: null };
 }
 
 /**
@@ -121,7 +185,7 @@ export async function recordFailure(
   try {
     const [recorded, state] = await inOneFlight(db, { ...timeouts, lockTimeoutMs }, [
       record,
-      transitions.readState(delivery),
+      transitions.readState(transitions.keyOf(delivery)),
     ]);
     const row = recorded?.[0];
     if (!row) return { ...repeated(state?.[0], null), error };
@@ -149,5 +213,7 @@ function repeated(state: Row | undefined, ignored: IgnoredReason | null): Receiv
 
 /** Sent, not waited for: the connection's close waits for it, the answer does not. */
 function countDuplicate(db: Connection, delivery: Delivery, timeouts: Timeouts): void {
-  inOneFlight(db, timeouts, [transitions.countDuplicate(delivery)]).catch(() => undefined);
+  inOneFlight(db, timeouts, [transitions.countDuplicate(transitions.keyOf(delivery))]).catch(
+    () => undefined,
+  );
 }

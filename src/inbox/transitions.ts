@@ -1,5 +1,6 @@
 /**
  * Every change of an inbox row: one statement each, with its condition in the WHERE.
+ * Who works on a claim changes the row only while its fence is the one that was claimed.
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Write } from "../db/connect.ts";
@@ -12,6 +13,17 @@ import type { EndpointRules, IgnoredReason } from "./rules.ts";
 export interface Delivery {
   readonly event: VerifiedEvent;
   readonly endpoint: EndpointRules;
+}
+
+/** One row of the inbox. */
+export interface Key {
+  readonly endpoint: string;
+  readonly eventId: string;
+}
+
+/** An event that is ours to process, until somebody else claims it. */
+export interface Claim extends Key {
+  readonly fence: number;
 }
 
 export interface FailureRecord {
@@ -50,9 +62,98 @@ export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write
 }
 
 /** Within the transaction that settled it: there was nothing to do after all. */
-export function settleAsIgnored(delivery: Delivery, ignored: IgnoredReason): Write {
+export function settleAsIgnored(key: Key, ignored: IgnoredReason): Write {
   return sql`update ${inbox} set outcome = 'ignored', ignored_reason = ${ignored}
-    where ${keyOf(delivery)}`;
+    where ${matches(key)}`;
+}
+
+/**
+ * The row, if it is new, as unsettled. With a lease its insert is its first claim; without one it
+ * is due at once. Needs no transaction around it.
+ *
+ * A conflict is looked for first: `on conflict do nothing` would wait for whoever is processing the
+ * row, and is there for two first deliveries at the same time.
+ */
+export function store(delivery: Delivery, leaseSeconds: number | null): Write {
+  const attempts = leaseSeconds === null ? 0 : 1;
+  const availableAt = leaseSeconds === null ? sql`now()` : leaseEnd(leaseSeconds);
+  return sql`
+    insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
+      attempts, available_at)
+    select ${receivedColumns(delivery)}, ${attempts}::int, ${availableAt}
+    where not exists (select from ${inbox} where ${matches(keyOf(delivery))})
+    on conflict (provider, endpoint, event_id) do nothing
+    returning fence::int as fence`;
+}
+
+/**
+ * At most `limit` due events, the longest due first, as ours for the length of a lease. The attempt
+ * is counted now, and the record of the one before cleared, so that a crash counts and shows.
+ *
+ * The CTE is a fence for the planner: inlined into a nested loop, its SELECT could run again for
+ * every row and claim more than the limit. It returns keys and no payload: one that cannot be read
+ * must not roll back the claim of its neighbours.
+ *
+ * @param which `suspects` are events whose last attempt left no record: it may have killed the
+ * Worker that made it. All others are `fresh`.
+ */
+export function claimDue(which: "fresh" | "suspects", limit: number, leaseSeconds: number): Write {
+  const suspicion = sql`${inbox.attempts} > 0 and ${inbox.lastError} is null`;
+  return sql`
+    with picked as materialized (
+      select provider, endpoint, event_id from ${inbox}
+      where ${unsettled} and ${inbox.availableAt} <= now()
+        and ${which === "suspects" ? suspicion : sql`not (${suspicion})`}
+      order by ${inbox.availableAt} limit ${limit} for update skip locked
+    )
+    update ${inbox} set attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1,
+      last_error = null, available_at = ${leaseEnd(leaseSeconds)}
+    from picked
+    where ${inbox.provider} = picked.provider and ${inbox.endpoint} = picked.endpoint
+      and ${inbox.eventId} = picked.event_id and ${insideTransaction}
+    returning ${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}::int as fence`;
+}
+
+/** Claims that nobody came to: their attempts do not count, and they are due again at once. */
+export function release(claims: readonly Claim[]): Write {
+  const keys = claims.map(
+    ({ endpoint, eventId, fence }) => sql`(${endpoint}, ${eventId}, ${fence}::bigint)`,
+  );
+  return sql`
+    update ${inbox} set attempts = ${inbox.attempts} - 1, fence = ${inbox.fence} + 1,
+      last_error = 'Released', available_at = now()
+    where ${inbox.provider} = 'stripe' and ${unsettled} and ${insideTransaction}
+      and (${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}) in (${sql.join(keys, sql`, `)})`;
+}
+
+/** A claimed event as settled, and its payload as text; no row when it is ours no longer. */
+export function mark(claim: Claim): Write {
+  return sql`
+    update ${inbox} set processed_at = now(), outcome = 'processed', last_error = null,
+      fence = ${inbox.fence} + 1
+    where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettled}
+      and ${insideTransaction}
+    returning payload::text as stored, payload_altered`;
+}
+
+/** The failure of a claimed attempt, which its claim has counted. */
+export function recordClaimedFailure(claim: Claim, failure: FailureRecord): Write {
+  const attempts = sql`${inbox.attempts}`;
+  return sql`
+    update ${inbox} set last_error = ${failure.code}, fence = ${inbox.fence} + 1,
+      available_at = ${nextAttemptAt(attempts, failure)}, parked_at = ${parkedAt(attempts, failure)}
+    where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettled}
+      and ${insideTransaction}
+    returning parked_at is not null as parked`;
+}
+
+/** Parks the events whose last allowed attempt crashed: lease over, attempts used up, no record. */
+export function parkCrashed(maxAttempts: number): Write {
+  return sql`
+    update ${inbox} set parked_at = now(), last_error = 'Crashed', fence = ${inbox.fence} + 1
+    where ${unsettled} and ${inbox.availableAt} <= now() and ${inbox.lastError} is null
+      and ${inbox.attempts} >= ${maxAttempts}::int and ${insideTransaction}
+    returning endpoint, event_id`;
 }
 
 /**
@@ -60,43 +161,57 @@ export function settleAsIgnored(delivery: Delivery, ignored: IgnoredReason): Wri
  * full jitter before the next attempt, and parked when that was the last.
  */
 export function recordFailure(delivery: Delivery, failure: FailureRecord): Write {
-  const cap = sql`${failure.backoffCapSeconds}::int`;
-  const nextAttemptAt = (attempts: SQL): SQL =>
-    sql`now() + least(${cap}, 2 ^ least(${attempts}, 30)) * random() * interval '1 second'`;
-  const parkedAt = (attempts: SQL): SQL =>
-    sql`case when ${attempts} >= ${failure.parksAtAttempt}::int then now() end`;
   const first = sql`1`;
   const next = sql`${inbox.attempts} + 1`;
   return sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, last_error, available_at, parked_at)
-    select ${receivedColumns(delivery)}, ${first}, ${failure.code}::text, ${nextAttemptAt(first)},
-      ${parkedAt(first)}
+    select ${receivedColumns(delivery)}, ${first}, ${failure.code}::text,
+      ${nextAttemptAt(first, failure)}, ${parkedAt(first, failure)}
     where ${insideTransaction}
     on conflict (provider, endpoint, event_id) do update set
       attempts = ${next}, fence = ${inbox.fence} + 1, last_error = excluded.last_error,
-      available_at = ${nextAttemptAt(next)}, parked_at = ${parkedAt(next)}
+      available_at = ${nextAttemptAt(next, failure)}, parked_at = ${parkedAt(next, failure)}
     where ${unsettled}
     returning parked_at is not null as parked`;
 }
 
 /** What the row is now: `settled`, `parked`, or neither; no row when there is none. */
-export function readState(delivery: Delivery): Write {
+export function readState(key: Key): Write {
   return sql`select processed_at is not null as settled, parked_at is not null as parked
-    from ${inbox} where ${keyOf(delivery)}`;
+    from ${inbox} where ${matches(key)}`;
 }
 
 /** A delivery that found nothing left to do. */
-export function countDuplicate(delivery: Delivery): Write {
+export function countDuplicate(key: Key): Write {
   return sql`update ${inbox} set duplicates = duplicates + 1
-    where ${keyOf(delivery)} and ${insideTransaction}`;
+    where ${matches(key)} and ${insideTransaction}`;
+}
+
+export function keyOf({ endpoint, event }: Delivery): Key {
+  return { endpoint: endpoint.name, eventId: event.id };
+}
+
+function matches({ endpoint, eventId }: Key): SQL {
+  return sql`${inbox.provider} = 'stripe' and ${inbox.endpoint} = ${endpoint}
+    and ${inbox.eventId} = ${eventId}`;
+}
+
+/** From now on, not from the start of a transaction that may have begun long ago. */
+function leaseEnd(leaseSeconds: number): SQL {
+  return sql`clock_timestamp() + ${leaseSeconds}::int * interval '1 second'`;
+}
+
+function nextAttemptAt(attempts: SQL, { backoffCapSeconds }: FailureRecord): SQL {
+  return sql`now() + least(${backoffCapSeconds}::int, 2 ^ least(${attempts}, 30)) * random()
+    * interval '1 second'`;
+}
+
+function parkedAt(attempts: SQL, { parksAtAttempt }: FailureRecord): SQL {
+  return sql`case when ${attempts} >= ${parksAtAttempt}::int then now() end`;
 }
 
 function receivedColumns({ endpoint, event }: Delivery): SQL {
   return sql`${endpoint.name}::text, ${event.id}::text, ${event.type}::text,
     ${event.objectId}::text, ${event.json}::text::jsonb, ${event.altered}::boolean`;
-}
-
-function keyOf({ endpoint, event }: Delivery): SQL {
-  return sql`provider = 'stripe' and endpoint = ${endpoint.name} and event_id = ${event.id}`;
 }

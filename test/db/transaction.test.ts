@@ -149,7 +149,7 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
       current_setting('statement_timeout') as statement,
       current_setting('idle_in_transaction_session_timeout') as idle`;
 
-    const seen = await withConnection(database, time, async (db) => {
+    const seen = await withConnection(database, time, async ({ db }) => {
       const inside = await inTransaction(db, timeouts, [show], ([rows]) =>
         Promise.resolve({ commit: [], value: rows?.[0] }),
       );

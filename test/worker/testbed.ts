@@ -6,6 +6,7 @@ import type { ExecutionContext } from "hono";
 import { Client } from "pg";
 import { inject, vi } from "vitest";
 import { createApp } from "../../src/app.ts";
+import { tick, type TickCounts } from "../../src/cron.ts";
 import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
 import { type EventOptions, invoiceEvent, type InvoiceEventType } from "../local/events.ts";
 import type { InvoiceFacts } from "../local/invoice-shapes.ts";
@@ -32,6 +33,8 @@ export interface Testbed {
     body: object | string | Uint8Array,
     delivery?: DeliveryOptions,
   ) => Promise<Answer>;
+  /** One tick of the cron, and everything behind it; `env` over the receiver's settings. */
+  readonly tick: (env?: Readonly<Record<string, unknown>>) => Promise<TickCounts>;
   /** Rows of one statement, on a connection of its own. Amounts (bigint) come as strings. */
   readonly rows: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
   /** The counts that the promises are about. */
@@ -94,6 +97,14 @@ export async function openTestbed(
     databaseUrl,
     post,
     rows,
+    tick: async (over) => {
+      const { ctx, settled } = collectingContext();
+      const counts = await tick(options.endpoints ?? shipped, { ...env, ...over }, (rest) =>
+        ctx.waitUntil(rest),
+      );
+      await settled();
+      return counts;
+    },
     deliver: async (event, { endpoint = "billing", secret, timestamp } = {}) => {
       const asItIs = typeof event === "string" || event instanceof Uint8Array;
       const body = asItIs ? event : JSON.stringify(event);

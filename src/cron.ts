@@ -1,0 +1,141 @@
+/**
+ * One tick: parks what crashed for the last time, then claims and processes until nothing is due or
+ * the budget is spent. Ticks may overlap; claims are disjoint.
+ *
+ * Fresh events come first, on a few connections at a time. Suspects, which may have killed the
+ * Worker that last had them, follow one by one with nothing else under way, so that one of them
+ * costs nobody but itself.
+ */
+import { type Env, InvalidSetting, readSettings, type Settings } from "./config.ts";
+import { type Connection, DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
+import { withConnection } from "./db/with-connection.ts";
+import { type Endpoints, rulesOf } from "./endpoints.ts";
+import { claimDue, parkCrashed, release } from "./inbox/claim.ts";
+import { processAndLog, type Processed } from "./inbox/process.ts";
+import type { EndpointRules } from "./inbox/rules.ts";
+import type { Claim } from "./inbox/transitions.ts";
+import { log } from "./log.ts";
+
+export type TickCounts = Record<
+  Processed["outcome"] | "unavailable" | "crashed" | "released",
+  number
+>;
+
+/** What fresh events leave of the budget to suspects, so that neither starves the other. */
+const SHARE_OF_FRESH = 0.8;
+/** Kept free, of a lease, to record a failure. */
+const RECORDING_MS = 2_000;
+
+export async function tick(
+  endpoints: Endpoints,
+  env: Env,
+  afterwards: (rest: Promise<unknown>) => void,
+): Promise<TickCounts> {
+  const startedAt = Date.now();
+  const counts = noCounts();
+  try {
+    const settings = readSettings(env);
+    if (settings.processing) await work(endpoints, settings, counts, afterwards);
+    const paused = settings.processing ? undefined : true;
+    log("info", "tick", { ...counts, paused, ms: Date.now() - startedAt });
+  } catch (fault) {
+    log("error", "tick", { ...counts, ...explain(fault), ms: Date.now() - startedAt });
+  }
+  return counts;
+}
+
+async function work(
+  endpoints: Endpoints,
+  settings: Settings,
+  counts: TickCounts,
+  afterwards: (rest: Promise<unknown>) => void,
+): Promise<void> {
+  const { database, retry, process } = settings;
+  const endsAt = Date.now() + process.tickBudgetMs;
+  const rules = new Map(
+    Object.entries(endpoints).map(([name, endpoint]) => [name, rulesOf(name, endpoint, settings)]),
+  );
+  const deadlineMs = process.tickBudgetMs + process.timeouts.statementTimeoutMs + RECORDING_MS;
+  const onConnection = (use: (db: Connection) => Promise<void>): Promise<void> =>
+    withConnection(database, { deadlineMs, afterwards }, ({ db }) => use(db));
+  const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
+    onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
+
+  await onConnection(async (db) => {
+    counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
+  });
+  const freshUntil = endsAt - process.tickBudgetMs * (1 - SHARE_OF_FRESH);
+  const lanes = Array.from({ length: process.concurrency }, () =>
+    drain("fresh", process.claimBatch, freshUntil),
+  );
+  const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
+  await drain("suspects", 1, endsAt);
+}
+
+interface Lane {
+  readonly which: "fresh" | "suspects";
+  readonly limit: number;
+  /** When to stop, in epoch milliseconds. */
+  readonly until: number;
+  readonly rules: ReadonlyMap<string, EndpointRules>;
+  readonly settings: Settings;
+  readonly counts: TickCounts;
+}
+
+/** Claims and processes, one event after the other, until nothing is due or the time is over. */
+async function drainLane(db: Connection, lane: Lane): Promise<void> {
+  const { which, limit, until, settings, counts } = lane;
+  const { timeouts, leaseSeconds } = settings.process;
+  while (Date.now() < until) {
+    const leaseEnd = Date.now() + leaseSeconds * 1_000;
+    const claims = await claimDue(db, which, limit, { timeouts, leaseSeconds });
+    if (claims.length === 0) return;
+    // An event is begun only while its lease outlives the longest statement.
+    const beginUntil = Math.min(until, leaseEnd - timeouts.statementTimeoutMs - RECORDING_MS);
+    const left = await processInTurn(db, claims, leaseEnd, beginUntil, lane);
+    await release(db, left, timeouts);
+    counts.released += left.length;
+  }
+}
+
+/** @returns the claims that there was no time for. */
+async function processInTurn(
+  db: Connection,
+  claims: readonly Claim[],
+  leaseEnd: number,
+  beginUntil: number,
+  { rules, settings, counts }: Lane,
+): Promise<readonly Claim[]> {
+  const workMs = (): number => leaseEnd - Date.now() - RECORDING_MS;
+  const timeouts = { ...settings.process.timeouts, remainingMs: workMs };
+  for (const [index, claim] of claims.entries()) {
+    if (index > 0 && Date.now() >= beginUntil) return claims.slice(index);
+    const policy = { ...settings.retry, timeouts, workMs };
+    const outcome = await processAndLog(db, claim, rules, policy, true);
+    counts[outcome] += 1;
+    if (db.isLost()) throw new DatabaseUnavailable("the connection was lost");
+  }
+  return [];
+}
+
+function noCounts(): TickCounts {
+  return {
+    processed: 0,
+    ignored: 0,
+    failed: 0,
+    needs_review: 0,
+    taken: 0,
+    unavailable: 0,
+    crashed: 0,
+    released: 0,
+  };
+}
+
+function explain(fault: unknown): Record<string, string | undefined> {
+  if (fault instanceof InvalidSetting) return { error: fault.name, detail: fault.message };
+  if (fault instanceof DatabaseUnavailable) {
+    return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
+  }
+  return { error: fault instanceof Error ? fault.name : "NotAnError" };
+}
