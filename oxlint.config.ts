@@ -1,7 +1,7 @@
 /**
  * The linter's rules, and the floors of the house: imports go down only.
  *
- *   doors       index app cron endpoints http/*
+ *   doors       index app cron retain faults endpoints http/* cli/*
  *   business    billing/*
  *   mechanisms  inbox/* outbox/* reconcile/* stripe/*   (inbox and outbox: never each other)
  *   ground      db/* config log
@@ -16,7 +16,7 @@ interface Ban {
 }
 
 const doors: Ban = {
-  regex: "^\\.{1,2}/(.*/)?(http/.*|(index|app|cron|endpoints)\\.ts)$",
+  regex: "^\\.{1,2}/(.*/)?((http|cli)/.*|(index|app|cron|retain|faults|endpoints)\\.ts)$",
   message: "Imports go down only: nothing below a door imports a door.",
 };
 const business: Ban = {
@@ -46,6 +46,10 @@ const forgery: Ban = {
   importNames: ["eventFromInbox"],
   message: "Only the inbox makes events of its rows.",
 };
+const outgoing: Ban = {
+  regex: "/stripe/api\\.ts$",
+  message: "Nothing outside the database is called in a transaction: use the outbox.",
+};
 const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
 const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
 
@@ -71,7 +75,8 @@ export default defineConfig({
   overrides: [
     floor(["src/*.ts"], forgery, driver, stripeSdk, hono),
     floor(["src/app.ts", "src/http/**"], forgery, driver, stripeSdk),
-    floor(["src/billing/**"], forgery, doors, driver, stripeSdk, hono),
+    floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
+    floor(["src/billing/**"], forgery, outgoing, doors, driver, stripeSdk, hono),
     floor(["src/inbox/**"], doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
     floor(["src/reconcile/**"], forgery, doors, business, driver, stripeSdk, hono),

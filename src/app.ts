@@ -3,12 +3,10 @@
  * is the one place where a fault becomes a status.
  */
 import { Hono } from "hono";
-import { InvalidSetting } from "./config.ts";
-import { DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
 import type { Endpoints } from "./endpoints.ts";
+import { explain } from "./faults.ts";
 import { answer, type DoorEnv, note } from "./http/answers.ts";
 import { webhookDoor } from "./http/webhook.ts";
-import { errorClass } from "./inbox/retry.ts";
 import { type Fields, type Level, log } from "./log.ts";
 
 export function createApp(endpoints: Endpoints): Hono<DoorEnv> {
@@ -32,17 +30,6 @@ export function createApp(endpoints: Endpoints): Hono<DoorEnv> {
     return answer(c, "unavailable");
   });
   return app;
-}
-
-/** What may be said of a fault: its class, and texts that are our own. */
-function explain(fault: Error): Fields {
-  if (fault instanceof InvalidSetting) {
-    return { error: fault.name, setting: fault.setting, detail: fault.message };
-  }
-  if (fault instanceof DatabaseUnavailable) {
-    return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
-  }
-  return { error: errorClass(fault) };
 }
 
 function levelOf(status: number, line: Fields): Level {

@@ -55,6 +55,10 @@ const Vars = v.object({
   CONCURRENCY: v.optional(wholeNumber("connections", 1, 6), "5"),
   /** Less than the minute until the next tick, though two at once do no harm. */
   TICK_BUDGET_SECONDS: v.optional(wholeNumber("seconds", 1, 600), "50"),
+  /** Stripe's manual resend and its list of events reach 30 days back. */
+  RETENTION_DAYS: v.optional(wholeNumber("days", 1, 36_500), "30"),
+  /** Until then, an event that comes again is still known by its key. */
+  TOMBSTONE_DAYS: v.optional(wholeNumber("days", 1, 36_500), "90"),
   /** `off` sends statements one by one, for a pooler that objects to pipelining. */
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
 });
@@ -81,6 +85,7 @@ export interface Settings {
     readonly concurrency: number;
     readonly tickBudgetMs: number;
   };
+  readonly retention: { readonly payloadDays: number; readonly tombstoneDays: number };
   readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
 }
 
@@ -116,6 +121,7 @@ export function readSettings(env: Env): Settings {
       concurrency: settings.CONCURRENCY,
       tickBudgetMs: settings.TICK_BUDGET_SECONDS * 1_000,
     },
+    retention: { payloadDays: settings.RETENTION_DAYS, tombstoneDays: settings.TOMBSTONE_DAYS },
     retry: {
       maxAttempts: settings.MAX_ATTEMPTS,
       backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
@@ -145,6 +151,9 @@ function assertTogether(vars: v.InferOutput<typeof Vars>): void {
   ] as const;
   for (const [name, ms, other, limitMs] of shorter) {
     if (ms >= limitMs) throw new InvalidSetting(name, `must be less than ${other}`);
+  }
+  if (vars.TOMBSTONE_DAYS < vars.RETENTION_DAYS) {
+    throw new InvalidSetting("TOMBSTONE_DAYS", "must not be less than RETENTION_DAYS");
   }
 }
 

@@ -6,10 +6,11 @@
  * Worker that last had them, follow one by one with nothing else under way, so that one of them
  * costs nobody but itself.
  */
-import { type Env, InvalidSetting, readSettings, type Settings } from "./config.ts";
-import { type Connection, DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
+import { type Env, readSettings, type Settings } from "./config.ts";
+import { type Connection, DatabaseUnavailable } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { type Endpoints, rulesOf } from "./endpoints.ts";
+import { explain } from "./faults.ts";
 import { claimDue, parkCrashed, release } from "./inbox/claim.ts";
 import { processAndLog, type Processed } from "./inbox/process.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
@@ -130,12 +131,4 @@ function noCounts(): TickCounts {
     crashed: 0,
     released: 0,
   };
-}
-
-function explain(fault: unknown): Record<string, string | undefined> {
-  if (fault instanceof InvalidSetting) return { error: fault.name, detail: fault.message };
-  if (fault instanceof DatabaseUnavailable) {
-    return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
-  }
-  return { error: fault instanceof Error ? fault.name : "NotAnError" };
 }

@@ -3,10 +3,17 @@ import { createApp } from "./app.ts";
 import type { Env } from "./config.ts";
 import { tick } from "./cron.ts";
 import { endpoints } from "./endpoints.ts";
+import { retain } from "./retain.ts";
+
+type Context = Pick<ExecutionContext, "waitUntil">;
+
+/** As in `wrangler.toml`; every other schedule is a tick. */
+const RETENTION_CRON = "17 3 * * *";
 
 export default {
   fetch: createApp(endpoints).fetch,
-  scheduled: async (_controller, env, ctx) => {
-    await tick(endpoints, env, (rest) => ctx.waitUntil(rest));
+  scheduled: async ({ cron }: { cron: string }, env: Env, ctx: Context) => {
+    const afterwards = (rest: Promise<unknown>): void => ctx.waitUntil(rest);
+    await (cron === RETENTION_CRON ? retain(env, afterwards) : tick(endpoints, env, afterwards));
   },
 } satisfies ExportedHandler<Env>;

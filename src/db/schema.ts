@@ -58,6 +58,20 @@ export const webhookInbox = pgTable(
     index("webhook_inbox_due")
       .on(inbox.availableAt)
       .where(sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`),
+    // For the age of the oldest that waits, and how many do.
+    index("webhook_inbox_waiting")
+      .on(inbox.receivedAt)
+      .where(sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`),
+    index("webhook_inbox_parked")
+      .on(inbox.lastError)
+      .where(sql`${inbox.parkedAt} is not null`),
+    // For retention: each settled row is in one of the two.
+    index("webhook_inbox_purgeable")
+      .on(inbox.processedAt)
+      .where(sql`${inbox.processedAt} is not null and ${inbox.payload} is not null`),
+    index("webhook_inbox_tombstones")
+      .on(inbox.processedAt)
+      .where(sql`${inbox.payload} is null`),
     index("webhook_inbox_object_id").on(inbox.objectId),
     index("webhook_inbox_received_at").using("brin", inbox.receivedAt),
     check(
@@ -173,6 +187,9 @@ export const outbox = pgTable(
     index("outbox_unpublished")
       .on(message.aggregateType, message.aggregateId, message.id)
       .where(sql`${message.publishedAt} is null`),
+    index("outbox_published")
+      .on(message.publishedAt)
+      .where(sql`${message.publishedAt} is not null`),
     check(
       "outbox_published_or_parked",
       sql`${message.publishedAt} is null or ${message.parkedAt} is null`,

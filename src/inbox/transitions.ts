@@ -176,6 +176,43 @@ export function recordFailure(delivery: Delivery, failure: FailureRecord): Write
     returning parked_at is not null as parked`;
 }
 
+/** What a person has picked to be processed again. */
+export type Selection =
+  | { readonly eventId: string }
+  | { readonly reason: string }
+  | { readonly ignoredReason: string };
+
+/**
+ * Parked and ignored events as new: no attempts, due at once. Whoever still works on one holds an
+ * older fence. One whose payload is gone stays as it is.
+ */
+export function requeue(selection: Selection): Write {
+  return sql`
+    update ${inbox} set attempts = 0, fence = ${inbox.fence} + 1, available_at = now(),
+      last_error = null, parked_at = null, processed_at = null, outcome = null,
+      ignored_reason = null
+    where ${requeueable(selection)} and ${insideTransaction}
+    returning endpoint, event_id`;
+}
+
+export function countRequeueable(selection: Selection): Write {
+  return sql`select count(*)::int as events from ${inbox} where ${requeueable(selection)}`;
+}
+
+function requeueable(selection: Selection): SQL {
+  const parked = sql`${inbox.parkedAt} is not null`;
+  const ignored = sql`${inbox.outcome} = 'ignored'`;
+  const hasPayload = sql`${inbox.payload} is not null`;
+  if ("eventId" in selection) {
+    return sql`(${parked} or ${ignored}) and ${hasPayload}
+      and ${inbox.provider} = 'stripe' and ${inbox.eventId} = ${selection.eventId}`;
+  }
+  if ("reason" in selection) {
+    return sql`${parked} and ${hasPayload} and ${inbox.lastError} = ${selection.reason}`;
+  }
+  return sql`${ignored} and ${hasPayload} and ${inbox.ignoredReason} = ${selection.ignoredReason}`;
+}
+
 /** What the row is now: `settled`, `parked`, or neither; no row when there is none. */
 export function readState(key: Key): Write {
   return sql`select processed_at is not null as settled, parked_at is not null as parked

@@ -37,7 +37,16 @@ const SETTINGS = [
     bad: [...NOT_A_NUMBER, ...HUGE, "86401", "5m"],
   },
   { name: "STRIPE_LIVEMODE", good: ["true", "false"], bad: [...WORDS, "True", "live", "on"] },
-  { name: "RECEIVE_MODE", good: ["sync"], bad: [...WORDS, "Sync", "both", "sync,async"] },
+  { name: "RECEIVE_MODE", good: ["sync", "async"], bad: [...WORDS, "Sync", "both", "sync,async"] },
+  { name: "PROCESSING", good: ["on", "paused"], bad: [...WORDS, "off", "Paused"] },
+  { name: "LEASE_SECONDS", good: ["31", "3600"], bad: [...NOT_A_NUMBER, ...HUGE, "3601", "2m"] },
+  { name: "STATEMENT_TIMEOUT_MS", good: ["10001"], bad: [...NOT_A_NUMBER, ...HUGE, "120000"] },
+  { name: "LOCK_TIMEOUT_MS", good: ["1", "29999"], bad: [...NOT_A_NUMBER, ...HUGE, "30000"] },
+  { name: "CLAIM_BATCH", good: ["1", "1000"], bad: [...NOT_A_NUMBER, ...HUGE, "1001"] },
+  { name: "CONCURRENCY", good: ["1", "6"], bad: [...NOT_A_NUMBER, ...HUGE, "7"] },
+  { name: "TICK_BUDGET_SECONDS", good: ["1", "600"], bad: [...NOT_A_NUMBER, ...HUGE, "601"] },
+  { name: "RETENTION_DAYS", good: ["1", "90"], bad: [...NOT_A_NUMBER, ...HUGE, "36501"] },
+  { name: "TOMBSTONE_DAYS", good: ["30", "36500"], bad: [...NOT_A_NUMBER, ...HUGE, "29"] },
   { name: "PIPELINE", good: ["on", "off"], bad: [...WORDS, "ON", "true"] },
 ];
 

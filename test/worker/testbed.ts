@@ -179,7 +179,7 @@ export async function logLines(work: () => Promise<unknown>): Promise<Record<str
 }
 
 /** What may go on behind an answer is collected, so that a test can wait for it. */
-function collectingContext(): { ctx: ExecutionContext; settled: () => Promise<void> } {
+export function collectingContext(): { ctx: ExecutionContext; settled: () => Promise<void> } {
   const rest: Promise<unknown>[] = [];
   return {
     ctx: {

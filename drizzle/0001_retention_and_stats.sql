@@ -1,0 +1,5 @@
+CREATE INDEX "outbox_published" ON "outbox" USING btree ("published_at") WHERE "outbox"."published_at" is not null;--> statement-breakpoint
+CREATE INDEX "webhook_inbox_waiting" ON "webhook_inbox" USING btree ("received_at") WHERE "webhook_inbox"."processed_at" is null and "webhook_inbox"."parked_at" is null;--> statement-breakpoint
+CREATE INDEX "webhook_inbox_parked" ON "webhook_inbox" USING btree ("last_error") WHERE "webhook_inbox"."parked_at" is not null;--> statement-breakpoint
+CREATE INDEX "webhook_inbox_purgeable" ON "webhook_inbox" USING btree ("processed_at") WHERE "webhook_inbox"."processed_at" is not null and "webhook_inbox"."payload" is not null;--> statement-breakpoint
+CREATE INDEX "webhook_inbox_tombstones" ON "webhook_inbox" USING btree ("processed_at") WHERE "webhook_inbox"."payload" is null;

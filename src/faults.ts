@@ -1,0 +1,15 @@
+/** What may be said of a fault: its class, and texts that are our own. */
+import { InvalidSetting } from "./config.ts";
+import { DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
+import { errorClass } from "./inbox/retry.ts";
+import type { Fields } from "./log.ts";
+
+export function explain(fault: unknown): Fields {
+  if (fault instanceof InvalidSetting) {
+    return { error: fault.name, setting: fault.setting, detail: fault.message };
+  }
+  if (fault instanceof DatabaseUnavailable) {
+    return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
+  }
+  return { error: errorClass(fault) };
+}

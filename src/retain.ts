@@ -1,0 +1,55 @@
+/**
+ * The nightly tick: purges what is old enough, batch after batch, until nothing is left or the
+ * budget is spent. It can end anywhere; the next one goes on from there.
+ */
+import { type Env, readSettings, type Settings } from "./config.ts";
+import type { Connection } from "./db/connect.ts";
+import { withConnection } from "./db/with-connection.ts";
+import { explain } from "./faults.ts";
+import { deleteTombstones, purgePayloads } from "./inbox/retention.ts";
+import { log } from "./log.ts";
+import { deletePublished } from "./outbox/retention.ts";
+
+export interface RetentionCounts {
+  payloads: number;
+  tombstones: number;
+  messages: number;
+}
+
+export async function retain(
+  env: Env,
+  afterwards: (rest: Promise<unknown>) => void,
+): Promise<RetentionCounts> {
+  const startedAt = Date.now();
+  const counts: RetentionCounts = { payloads: 0, tombstones: 0, messages: 0 };
+  try {
+    const settings = readSettings(env);
+    const { tickBudgetMs, timeouts } = settings.process;
+    const time = { deadlineMs: tickBudgetMs + timeouts.statementTimeoutMs, afterwards };
+    await withConnection(settings.database, time, ({ db }) =>
+      purge(db, settings, startedAt + tickBudgetMs, counts),
+    );
+    log("info", "retention", { ...counts, ms: Date.now() - startedAt });
+  } catch (fault) {
+    log("error", "retention", { ...counts, ...explain(fault), ms: Date.now() - startedAt });
+  }
+  return counts;
+}
+
+async function purge(
+  db: Connection,
+  { process: { timeouts }, retention: { payloadDays, tombstoneDays } }: Settings,
+  until: number,
+  counts: RetentionCounts,
+): Promise<void> {
+  const steps = {
+    payloads: () => purgePayloads(db, payloadDays, timeouts),
+    tombstones: () => deleteTombstones(db, tombstoneDays, timeouts),
+    messages: () => deletePublished(db, payloadDays, timeouts),
+  };
+  for (const name of ["payloads", "tombstones", "messages"] as const) {
+    for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) {
+      done = await steps[name]();
+    }
+  }
+}

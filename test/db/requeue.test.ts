@@ -1,0 +1,107 @@
+/** `npm run requeue`, as an operator types it. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { idempotencyKey } from "../../src/stripe/api.ts";
+import { ROOT } from "../local/run-file.ts";
+import { bookAfter, ONE_BOOKING, progress } from "../worker/disturbances.ts";
+import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
+
+interface Ran {
+  readonly status: number;
+  readonly text: string;
+}
+
+function requeue(inbox: Testbed | null, ...flags: string[]): Promise<Ran> {
+  const env = { ...process.env, DATABASE_URL: inbox?.databaseUrl ?? "" };
+  const program = join(ROOT, "src", "cli", "requeue.ts");
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...flags], { env }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code) : 0, text: stdout + stderr });
+    });
+  });
+}
+
+test("a parked event whose cause is mended is requeued by its id, and processed by the next tick", async () => {
+  let mended = false;
+  const endpoints = bookAfter(() => {
+    if (!mended) throw new TypeError("It is broken.");
+  });
+  const inbox = await openTestbed({ endpoints, env: { MAX_ATTEMPTS: "1" } });
+  const event = anInvoiceEvent();
+  await inbox.deliver(event);
+  mended = true;
+
+  const ran = await requeue(inbox, "--id", event.id, "--yes");
+  expect(ran).toMatchObject({ status: 0 });
+  expect(ran.text).toContain("1 parked or ignored events match.");
+  expect(await progress(inbox, event.id)).toMatchObject({ parked: false, attempts: 0 });
+  expect(await inbox.tick()).toMatchObject({ processed: 1 });
+  expect(await inbox.books()).toEqual(ONE_BOOKING);
+  expect((await requeue(inbox, "--id", event.id, "--yes")).text).toContain("0 parked or ignored");
+});
+
+test("all of one reason are requeued, and no others", async () => {
+  const inbox = await openTestbed();
+  const unusable = [
+    anInvoiceEvent("invoice.paid", { amountPaid: -1 }),
+    anInvoiceEvent("invoice.paid", { amountPaid: -2 }),
+  ];
+  const unpaid = anInvoiceEvent("invoice.paid", { status: "open" });
+  for (const event of [...unusable, unpaid]) await inbox.deliver(event);
+  const ran = await requeue(inbox, "--reason", "PermanentError:amount_paid_unusable", "--yes");
+  expect(ran.text).toContain("2 are due now");
+  for (const { id } of unusable) expect(await progress(inbox, id)).toMatchObject({ parked: false });
+  expect(await progress(inbox, unpaid.id)).toMatchObject({ parked: true });
+});
+
+test("ignored events are requeued by their reason while their payload is there", async () => {
+  const inbox = await openTestbed({ env: { STRIPE_LIVEMODE: "true" } });
+  const [kept, purged] = [anInvoiceEvent(), anInvoiceEvent()];
+  for (const event of [kept, purged]) await inbox.deliver(event);
+  await inbox.rows("update webhook_inbox set payload = null where event_id = $1", [purged.id]);
+  expect((await requeue(inbox, "--ignored-reason", "livemode", "--yes")).text).toContain(
+    "1 are due",
+  );
+  expect(await inbox.tick({ STRIPE_LIVEMODE: "false" })).toMatchObject({ processed: 1 });
+  expect(await inbox.books()).toEqual({ ...ONE_BOOKING, inbox: 2 });
+});
+
+test("nothing is requeued unless somebody says so", async () => {
+  const inbox = await openTestbed();
+  const event = anInvoiceEvent("invoice.paid", { amountPaid: -1 });
+  await inbox.deliver(event);
+  const unasked = await requeue(inbox, "--id", event.id);
+  expect(unasked).toMatchObject({ status: 1 });
+  expect(unasked.text).toContain("add --yes");
+  expect(await progress(inbox, event.id)).toMatchObject({ parked: true });
+});
+
+test.each([
+  ["no selection", ["--yes"]],
+  ["two selections", ["--id", "evt_1", "--reason", "x", "--yes"]],
+  ["an unknown flag", ["--all"]],
+])("%s is refused, with the help", async (_, flags) => {
+  const ran = await requeue(await openTestbed(), ...flags);
+  expect(ran).toMatchObject({ status: 1 });
+  expect(ran.text).toContain("npm run requeue -- --id");
+});
+
+test("a database that is not named, or not there, is a clear error without its password", async () => {
+  expect((await requeue(null, "--id", "evt_1")).text).toContain("DATABASE_URL");
+  const inbox = await openTestbed();
+  const url = new URL(inbox.databaseUrl);
+  Object.assign(url, { password: "hunter2", port: "1" });
+  const ran = await requeue({ ...inbox, databaseUrl: url.href }, "--id", "evt_1");
+  expect(ran).toMatchObject({ status: 1 });
+  expect(ran.text).toContain("DatabaseUnavailable");
+  expect(ran.text).not.toContain("hunter2");
+});
+
+test("an idempotency key names the event and the action, and nothing else makes one", () => {
+  expect(idempotencyKey("evt_1", "update-customer-metadata")).toBe(
+    "webhook:evt_1:update-customer-metadata",
+  );
+  expect(() => idempotencyKey("evt_1", "Update customer")).toThrow(RangeError);
+  expect(() => idempotencyKey("e".repeat(255), "a")).toThrow(RangeError);
+});

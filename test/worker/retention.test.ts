@@ -1,0 +1,122 @@
+/** Retention takes what is settled and old enough, in batches, and nothing else. */
+import { expect, test } from "vitest";
+import worker from "../../src/index.ts";
+import { retain } from "../../src/retain.ts";
+import { collectingContext, anInvoiceEvent, openTestbed, type Testbed } from "./testbed.ts";
+import { waits } from "./waiting.ts";
+
+/** One night's run over the testbed's database. */
+async function night(inbox: Testbed, env: Record<string, string> = {}) {
+  const { ctx, settled } = collectingContext();
+  const counts = await retain(
+    { HYPERDRIVE: { connectionString: inbox.databaseUrl }, ...env },
+    (rest) => ctx.waitUntil(rest),
+  );
+  await settled();
+  return counts;
+}
+
+/** A processed event that was settled so many days ago, a minute more or less. */
+async function settledAgo(inbox: Testbed, days: number, minutes: number): Promise<string> {
+  const event = await waits(inbox);
+  await inbox.rows(
+    `update webhook_inbox set outcome = 'processed', processed_at =
+      now() - $2::int * interval '1 day' - $3::int * interval '1 minute' where event_id = $1`,
+    [event.id, days, minutes],
+  );
+  return event.id;
+}
+
+async function payloads(inbox: Testbed): Promise<Record<string, boolean>> {
+  const rows = await inbox.rows("select event_id, payload is not null as kept from webhook_inbox");
+  return Object.fromEntries(rows.map(({ event_id, kept }) => [event_id, kept === true]));
+}
+
+test("an empty inbox is a night without work", async () => {
+  const inbox = await openTestbed();
+  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0 });
+});
+
+test("payloads go after 30 days and keys after 90, to the minute", async () => {
+  const inbox = await openTestbed();
+  const young = await settledAgo(inbox, 30, -1);
+  const old = await settledAgo(inbox, 30, 1);
+  const tombstone = await settledAgo(inbox, 90, -1);
+  const gone = await settledAgo(inbox, 90, 1);
+  expect(await night(inbox)).toEqual({ payloads: 3, tombstones: 1, messages: 0 });
+  expect(await payloads(inbox)).toEqual({ [young]: true, [old]: false, [tombstone]: false });
+  expect(gone in (await payloads(inbox))).toBe(false);
+});
+
+test("other limits are settings", async () => {
+  const inbox = await openTestbed();
+  await settledAgo(inbox, 2, 1);
+  expect(await night(inbox, { RETENTION_DAYS: "2", TOMBSTONE_DAYS: "3" })).toMatchObject({
+    payloads: 1,
+    tombstones: 0,
+  });
+  expect(await night(inbox, { RETENTION_DAYS: "2", TOMBSTONE_DAYS: "2" })).toMatchObject({
+    payloads: 0,
+    tombstones: 1,
+  });
+});
+
+test("what waits, or needs review, stays whole however old it is", async () => {
+  const inbox = await openTestbed();
+  const waiting = await waits(inbox);
+  const parked = await waits(inbox);
+  await inbox.rows(
+    "update webhook_inbox set parked_at = now() - interval '1 year', last_error = 'x' where event_id = $1",
+    [parked.id],
+  );
+  await inbox.rows("update webhook_inbox set received_at = now() - interval '1 year'");
+  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0 });
+  expect(await payloads(inbox)).toEqual({ [waiting.id]: true, [parked.id]: true });
+});
+
+test("messages go 30 days after they have left; one that has not stays", async () => {
+  const inbox = await openTestbed();
+  const message = (published: string) =>
+    inbox.rows(`insert into outbox (aggregate_type, aggregate_id, event_type, payload, created_at,
+      published_at) values ('Invoice', 'in_1', 'x', '{}', now() - interval '1 year', ${published})`);
+  await message("now() - interval '30 days 1 minute'");
+  await message("now() - interval '29 days 23 hours 59 minutes'");
+  await message("null");
+  expect(await night(inbox)).toMatchObject({ messages: 1 });
+  expect(await inbox.books()).toMatchObject({ messages: 2 });
+});
+
+test("more than one batch is purged in one night", async () => {
+  const inbox = await openTestbed();
+  await inbox.rows(`insert into webhook_inbox (endpoint, event_id, event_type, payload, processed_at, outcome)
+    select 'billing', 'evt_' || n, 'invoice.paid', '{}', now() - interval '91 days', 'processed'
+    from generate_series(1, 2500) n`);
+  expect(await night(inbox)).toEqual({ payloads: 2500, tombstones: 2500, messages: 0 });
+});
+
+test("an event that comes again after its key is gone is recorded, and books nothing", async () => {
+  const inbox = await openTestbed();
+  const event = anInvoiceEvent();
+  await inbox.deliver(event);
+  await inbox.rows("update webhook_inbox set processed_at = now() - interval '1 year'");
+  expect(await night(inbox)).toMatchObject({ tombstones: 1 });
+  expect(await inbox.deliver(event)).toMatchObject({ status: 200, outcome: "processed" });
+  expect(await inbox.books()).toMatchObject({ inbox: 1, entries: 1, messages: 1 });
+});
+
+test("the nightly schedule retains, every other one is a tick", async () => {
+  const inbox = await openTestbed();
+  await settledAgo(inbox, 31, 0);
+  await waits(inbox);
+  const env = { HYPERDRIVE: { connectionString: inbox.databaseUrl } };
+  const run = async (cron: string): Promise<void> => {
+    const { ctx, settled } = collectingContext();
+    await worker.scheduled({ cron }, env, ctx);
+    await settled();
+  };
+  await run("17 3 * * *");
+  expect(new Set(Object.values(await payloads(inbox)))).toEqual(new Set([false, true]));
+  expect(await inbox.books()).toMatchObject({ entries: 0 });
+  await run("* * * * *");
+  expect(await inbox.books()).toMatchObject({ entries: 1 });
+});
