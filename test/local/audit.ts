@@ -5,7 +5,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
 import type { ExpectedBooks, ExpectedReceipt } from "./books.ts";
+import { callTick } from "./cron.ts";
 import type { ExpectedInvoice } from "./invoice-ends.ts";
+import type { Receiver } from "./run-file.ts";
 
 interface Receipt {
   readonly endpoint: string;
@@ -16,6 +18,9 @@ interface Receipt {
   readonly ignored_reason: string | null;
   readonly last_error: string | null;
   readonly state: "settled" | "parked" | "waiting";
+  readonly attempts: number;
+  /** Until its lease or its back-off ends; negative when it is due. */
+  readonly due_in_seconds: number;
 }
 interface Invoice {
   readonly id: string;
@@ -53,15 +58,30 @@ export interface Audit {
   readonly books: Books;
   /** One sentence each; empty when the books agree. */
   readonly differences: readonly string[];
+  /** Why the cron could not be called, if it had to be and could not. */
+  readonly cronFailure: string | null;
+}
+
+export interface AuditOptions {
+  readonly signal?: AbortSignal;
+  /** Called when there is something to wait for, and for how long at most. */
+  readonly onWait?: (events: number, seconds: number) => void;
 }
 
 const POLL_MS = 250;
+/** Once nothing keeps an event from being processed. */
+const PATIENCE_MS = 20_000;
+/** Leases of two minutes, a tick a minute: then it is not late, but lost. */
+const MAX_PATIENCE_MS = 200_000;
 
-/** Reads the books, once every event is settled or `patienceMs` are over, and compares them. */
+/**
+ * Reads the books, once every event is settled or patience is at its end, and compares them.
+ * Whatever is due and not processed, the receiver's cron is called for.
+ */
 export async function audit(
-  databaseUrl: string,
+  { url, databaseUrl }: Pick<Receiver, "url" | "databaseUrl">,
   expected: ExpectedBooks,
-  patienceMs = 20_000,
+  { signal, onWait }: AuditOptions = {},
 ): Promise<Audit> {
   const client = new Client({
     connectionString: databaseUrl,
@@ -69,16 +89,29 @@ export async function audit(
   });
   await client.connect();
   try {
-    const deadline = Date.now() + patienceMs;
     let books = await readBooks(client, expected);
-    while (books.receipts.some(({ state }) => state === "waiting") && Date.now() < deadline) {
-      await pause(POLL_MS);
+    let cronFailure: string | null = null;
+    const endsAt = Date.now() + patienceWith(books);
+    for (;;) {
+      const waiting = books.receipts.filter(({ state }) => state === "waiting");
+      if (waiting.length === 0 || Date.now() >= endsAt) break;
+      onWait?.(waiting.length, Math.ceil((endsAt - Date.now()) / 1000));
+      // Before that, the Worker may be at it behind its answer.
+      if (waiting.some((row) => row.due_in_seconds < 0)) cronFailure = await callTick(url, signal);
+      await pause(POLL_MS, undefined, signal ? { signal } : {});
       books = await readBooks(client, expected);
     }
-    return { books, differences: compareBooks(expected, books) };
+    return { books, differences: compareBooks(expected, books), cronFailure };
   } finally {
     await client.end();
   }
+}
+
+/** Leases and back-offs that are under way must end first. */
+function patienceWith({ receipts }: Books): number {
+  const waiting = receipts.filter(({ state }) => state === "waiting");
+  const dueInMs = waiting.map((row) => Math.max(0, row.due_in_seconds) * 1000);
+  return Math.min(Math.max(0, ...dueInMs) + PATIENCE_MS, MAX_PATIENCE_MS);
 }
 
 async function readBooks(client: Client, expected: ExpectedBooks): Promise<Books> {
@@ -92,7 +125,8 @@ async function readBooks(client: Client, expected: ExpectedBooks): Promise<Books
     receipts: await read<Receipt>(
       `select endpoint, event_id, event_type, object_id, outcome, ignored_reason, last_error,
               case when processed_at is not null then 'settled'
-                   when parked_at is not null then 'parked' else 'waiting' end as state
+                   when parked_at is not null then 'parked' else 'waiting' end as state,
+              attempts, extract(epoch from available_at - now())::float8 as due_in_seconds
          from webhook_inbox where provider = 'stripe' and event_id = any($1)`,
       eventIds,
     ),

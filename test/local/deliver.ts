@@ -27,8 +27,8 @@ export interface DeliveryReport {
   duplicates: number;
   redeliveries: number;
   readonly outcomes: Map<string, number>;
-  /** `processed` answers for each event at each endpoint: more than one is one too many. */
-  readonly processed: Map<string, number>;
+  /** For each event at each endpoint, the answers that took it: more than one is one too many. */
+  readonly taken: Map<string, ("processed" | "stored")[]>;
   /** The deliveries that were given up, and their last answer. */
   readonly failed: { readonly eventId: string; readonly last: Answer }[];
 }
@@ -80,7 +80,7 @@ export async function deliver(
     duplicates: 0,
     redeliveries: 0,
     outcomes: new Map(),
-    processed: new Map(),
+    taken: new Map(),
     failed: [],
   };
   const slots = new Slots(concurrency);
@@ -99,7 +99,10 @@ export async function deliver(
       report.attempts += 1;
       if (attempt > 1) report.redeliveries += 1;
       count(report.outcomes, answer.outcome);
-      if (answer.outcome === "processed") count(report.processed, key);
+      const { outcome } = answer;
+      if (outcome === "processed" || outcome === "stored") {
+        report.taken.set(key, [...(report.taken.get(key) ?? []), outcome]);
+      }
       onAttempt?.(report);
       if (isSuccess(answer)) return;
       if (attempt === MAX_ATTEMPTS) {

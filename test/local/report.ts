@@ -11,6 +11,7 @@ export function roundTable({
   expected,
   audit,
   cuts,
+  byCron,
   seconds,
   problems,
 }: Round): string {
@@ -41,10 +42,23 @@ export function roundTable({
   const lines = rows.map(([name, number, text]) =>
     `  ${name.padEnd(14)} ${String(number).padStart(width)}   ${text}`.trimEnd(),
   );
-  if (cuts > 0) {
-    lines.push("", `  ${cuts} database connections were cut under way, and Stripe redelivered.`);
-  }
+  const stored = deliveries.outcomes.has("stored");
+  const notes = [
+    ...(cuts > 0
+      ? [`${cuts} database connections were cut under way, and Stripe redelivered.`]
+      : []),
+    ...(byCron > 0 || stored ? [sayByCron(byCron)] : []),
+    ...(audit.cronFailure === null ? [] : [`The cron could not be called: ${audit.cronFailure}.`]),
+  ];
+  if (notes.length > 0) lines.push("", ...notes.map((note) => `  ${note}`));
   return [...lines, "", ...verdict(problems)].join("\n");
+}
+
+function sayByCron(events: number): string {
+  if (events === 0) return "Each event was processed behind its answer; none was left to the cron.";
+  return events === 1
+    ? "The cron processed 1 event that was left over."
+    : `The cron processed ${events} events that were left over.`;
 }
 
 function verdict(problems: readonly string[]): string[] {
@@ -62,13 +76,17 @@ function verdict(problems: readonly string[]): string[] {
 /** Shows progress: on a terminal in place, elsewhere a line now and then. */
 export function progressOn(stream: NodeJS.WriteStream) {
   let next = Date.now() + (stream.isTTY ? 0 : PLAIN_INTERVAL_MS);
+  const show = (text: string): void => {
+    if (Date.now() < next) return;
+    next = Date.now() + (stream.isTTY ? TTY_INTERVAL_MS : PLAIN_INTERVAL_MS);
+    stream.write(stream.isTTY ? `\r\u001B[K  ${text}` : `  ${text}\n`);
+  };
   return {
-    show: (done: number, planned: number): void => {
-      if (Date.now() < next) return;
-      next = Date.now() + (stream.isTTY ? TTY_INTERVAL_MS : PLAIN_INTERVAL_MS);
-      const percent = Math.min(99, Math.floor((done / planned) * 100));
-      const text = `  ${done} deliveries (${percent} %)`;
-      stream.write(stream.isTTY ? `\r\u001B[K${text}` : `${text}\n`);
+    onProgress: (done: number, planned: number): void => {
+      show(`${done} deliveries (${Math.min(99, Math.floor((done / planned) * 100))} %)`);
+    },
+    onWait: (events: number, seconds: number): void => {
+      show(`events still to be processed: ${events} (waiting ${seconds} s at most)`);
     },
     clear: (): void => {
       if (stream.isTTY) stream.write("\r\u001B[K");

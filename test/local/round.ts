@@ -1,5 +1,5 @@
 /** One round: a stream is made, delivered with all that can go wrong, and the books are audited. */
-import { type Audit, audit } from "./audit.ts";
+import { type Audit, type AuditOptions, type Books, audit } from "./audit.ts";
 import { type ExpectedBooks, expectedBooks } from "./books.ts";
 import { type DeliveryReport, deliver, planDeliveries } from "./deliver.ts";
 import { Random } from "./random.ts";
@@ -15,6 +15,7 @@ export interface RoundOptions {
   /** How many database connections to cut under way. */
   readonly cuts: number;
   readonly signal?: AbortSignal;
+  readonly onWait?: AuditOptions["onWait"];
   readonly onProgress?: (done: number, planned: number) => void;
 }
 
@@ -23,6 +24,8 @@ export interface Round {
   readonly expected: ExpectedBooks;
   readonly audit: Audit;
   readonly cuts: number;
+  /** How many events were left over, by whatever happened, and processed by the cron. */
+  readonly byCron: number;
   readonly seconds: number;
   /** Whatever is not as it must be, one sentence each; empty when the books agree. */
   readonly problems: readonly string[];
@@ -32,7 +35,7 @@ const DAYS_BACK_SECONDS = 30 * 86_400;
 
 /** Plays it; rejects when aborted, or when the database cannot be read. */
 export async function playRound(receiver: Receiver, options: RoundOptions): Promise<Round> {
-  const { seed, invoices, concurrency, duplicatesPercent, signal, onProgress } = options;
+  const { seed, invoices, concurrency, duplicatesPercent, signal, onWait, onProgress } = options;
   const begun = performance.now();
   const stream = makeStream({
     seed,
@@ -58,12 +61,16 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
   });
   const expected = expectedBooks(stream, receiver);
   const cutCount = (await Promise.all(cuts)).filter(Boolean).length;
-  const result = await audit(receiver.databaseUrl, expected);
+  const result = await audit(receiver, expected, {
+    ...(signal ? { signal } : {}),
+    ...(onWait ? { onWait } : {}),
+  });
   return {
     deliveries,
     expected,
     audit: result,
     cuts: cutCount,
+    byCron: countByCron(deliveries, result.books),
     seconds: (performance.now() - begun) / 1000,
     problems: [...problemsOf(deliveries), ...result.differences],
   };
@@ -78,14 +85,24 @@ export function endpointsOf({ url, secrets }: Pick<Receiver, "url" | "secrets">)
   return { billing: endpoint("billing"), connect: endpoint("connect") };
 }
 
-function problemsOf({ failed, processed }: DeliveryReport): string[] {
+/** No delivery was told that it was processed, and behind an answer there is only one attempt. */
+function countByCron({ taken }: DeliveryReport, { receipts }: Books): number {
+  return receipts.filter(
+    ({ endpoint, event_id, outcome, attempts }) =>
+      outcome === "processed" &&
+      attempts > 1 &&
+      !taken.get(`${endpoint} ${event_id}`)?.includes("processed"),
+  ).length;
+}
+
+function problemsOf({ failed, taken }: DeliveryReport): string[] {
   return [
     ...failed.map(
       ({ eventId, last }) =>
         `delivery: ${eventId} was given up; last answer: ${last.status} ${last.outcome}`,
     ),
-    ...[...processed]
-      .filter(([, times]) => times > 1)
-      .map(([key, times]) => `delivery: ${key} was answered "processed" ${times} times`),
+    ...[...taken]
+      .filter(([, answers]) => answers.length > 1)
+      .map(([key, answers]) => `delivery: ${key} was answered ${answers.join(" and ")}`),
   ];
 }

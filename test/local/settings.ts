@@ -8,14 +8,27 @@ import { parseEnv } from "node:util";
 import { ROOT } from "./run-file.ts";
 
 /** What a setting of the Worker is called; the rest of the environment is none of its business. */
-const SETTING =
-  /^(STRIPE|RECEIVE|RETRY|BACKOFF|OPS|OUTBOX|RETENTION|SWEEP|ALERT)_|^(MAX_ATTEMPTS|PIPELINE|PROCESSING)$/;
+const SETTING = new RegExp(
+  "^(STRIPE|RECEIVE|RETRY|BACKOFF|OPS|OUTBOX|RETENTION|TOMBSTONE|SWEEP|ALERT)_|" +
+    "^(MAX_ATTEMPTS|LEASE_SECONDS|STATEMENT_TIMEOUT_MS|LOCK_TIMEOUT_MS|CLAIM_BATCH|CONCURRENCY|" +
+    "TICK_BUDGET_SECONDS|PIPELINE|PROCESSING)$",
+);
 
 const MADE_UP = {
   STRIPE_LIVEMODE: "false",
   STRIPE_WEBHOOK_SECRET: "whsec_made_up_for_this_machine",
   STRIPE_CONNECT_WEBHOOK_SECRET: "whsec_made_up_for_connect",
 } as const;
+
+/**
+ * What a cut connection leaves behind is taken when its lease ends. A round that cuts some waits
+ * for that, so leases end soon. They go together: each must be shorter than the one before.
+ */
+const SHORT_LEASE: Variables = {
+  LEASE_SECONDS: "5",
+  STATEMENT_TIMEOUT_MS: "2000",
+  LOCK_TIMEOUT_MS: "1000",
+};
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -25,8 +38,20 @@ export function localSettings(env: Variables = process.env): Record<string, stri
   const devVars: Variables = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
   const given = Object.entries(env).filter(([name]) => SETTING.test(name));
   const merged = { ...MADE_UP, ...devVars, ...Object.fromEntries(given) };
+  return defined(merged);
+}
+
+/** The same with short leases, unless something was said about them. */
+export function withShortLease(settings: Variables): Record<string, string> {
+  const said = Object.keys(SHORT_LEASE).some((name) => settings[name] !== undefined);
+  return defined(said ? settings : { ...settings, ...SHORT_LEASE });
+}
+
+function defined(variables: Variables): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(merged).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    Object.entries(variables).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value]],
+    ),
   );
 }
 

@@ -23,7 +23,8 @@ const HELP = `Posts signed Stripe events to a running receiver and audits its bo
   --from DIR           post files instead of a stream
   --help               this
 
-The books are read from DATABASE_URL, else from the database of the running receiver.
+The books are read from DATABASE_URL, else from the database of the running receiver, as soon as
+every event is processed; what is left over and due, the receiver's cron is called for.
 Exit status 0 when the books agree (with --from: when every answer is a 2xx), else 1.`;
 
 const FLAGS = {
@@ -86,9 +87,8 @@ async function main(args: string[]): Promise<boolean> {
   const progress = progressOn(process.stdout);
   const round = await playRound(
     { ...receiver, databaseUrl },
-    { ...options, cuts: 0, onProgress: progress.show },
-  );
-  progress.clear();
+    { ...options, cuts: 0, onProgress: progress.onProgress, onWait: progress.onWait },
+  ).finally(progress.clear);
   console.log(roundTable(round));
   return round.problems.length === 0;
 }

@@ -5,11 +5,13 @@
 import { constants } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { tickEveryMinute, tickUrl } from "./cron.ts";
 import { UsageError } from "./flags.ts";
 import { onNpmEnd } from "./processes.ts";
 import { progressOn, roundTable } from "./report.ts";
 import { type RoundOptions, playRound } from "./round.ts";
 import { AlreadyRunning } from "./run-file.ts";
+import { localSettings, withShortLease } from "./settings.ts";
 import { type System, startSystem, withoutPassword } from "./system.ts";
 import { followWorkerLog } from "./worker-log.ts";
 
@@ -19,11 +21,18 @@ const HELP = `Starts Postgres and the Worker on this machine.
   npm start -- --once     one round of it; exit status 0 when the books agree, else 1
   npm run dev             without traffic
 
+  -- --mode async         answers when an event is stored, and processes it behind the answer
+  -- --mode sync          answers when it is processed [RECEIVE_MODE, else sync]
+
+The cron ticks every minute, and when a round finds that something was left over. With traffic, a
+lease lasts 5 s instead of 120, unless LEASE_SECONDS or a timeout of the ticks is set.
+
 From the environment: PORT [8787], DATABASE_URL (a Postgres of your own instead of the embedded
 one), STRIPE_WEBHOOK_SECRET and every other setting of the Worker.`;
 
 const FLAGS = {
   once: { type: "boolean" },
+  mode: { type: "string" },
   "no-traffic": { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
@@ -48,10 +57,16 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
     say(HELP);
     return true;
   }
-  const system = await startSystem({ signal, say });
+  const settings = settingsWith(flags.mode);
+  const system = await startSystem({
+    settings: flags["no-traffic"] ? settings : withShortLease(settings),
+    signal,
+    say,
+  });
   const end = new AbortController();
+  const untilEnd = AbortSignal.any([signal, end.signal]);
+  const ticking = tickEveryMinute(system.receiver.url, { say, signal: untilEnd });
   try {
-    const untilEnd = AbortSignal.any([signal, end.signal]);
     const working = flags["no-traffic"]
       ? serveAlone(system, untilEnd)
       : serveTraffic(system, flags.once ?? false, untilEnd);
@@ -62,6 +77,7 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
     return await Promise.race([working, failure]);
   } finally {
     end.abort();
+    await ticking;
     say("Ending the Worker and Postgres.");
     await system.stop();
   }
@@ -79,7 +95,8 @@ async function serveTraffic(system: System, once: boolean, signal: AbortSignal):
   say("");
   const progress = progressOn(process.stdout);
   const cuts = system.ownsDatabase ? CUTS : 0;
-  const options = { ...ROUND, seed, cuts, signal, onProgress: progress.show };
+  const { onProgress, onWait } = progress;
+  const options = { ...ROUND, seed, cuts, signal, onProgress, onWait };
   const round = await playRound(system.receiver, options).finally(progress.clear);
   say(roundTable(round));
   say("");
@@ -98,7 +115,7 @@ async function serveAlone(system: System, signal: AbortSignal): Promise<never> {
 
 /** A few invoices at a time, audited at once; a line a minute, or as soon as the books disagree. */
 async function trickle({ receiver }: System, signal: AbortSignal): Promise<never> {
-  let sum = { invoices: 0, deliveries: 0, entries: 0 };
+  let sum = { invoices: 0, deliveries: 0, entries: 0, byCron: 0 };
   let reportAt = Date.now() + TRICKLE_REPORT_MS;
   for (;;) {
     await pause(TRICKLE_PAUSE_MS, undefined, { signal });
@@ -108,13 +125,16 @@ async function trickle({ receiver }: System, signal: AbortSignal): Promise<never
       invoices: sum.invoices + round.audit.books.invoices.length,
       deliveries: sum.deliveries + round.deliveries.attempts,
       entries: sum.entries + round.audit.books.entries.length,
+      byCron: sum.byCron + round.byCron,
     };
     if (round.problems.length > 0) say(`\n${roundTable(round)}\n`);
     else if (Date.now() > reportAt) {
-      const { invoices, deliveries, entries } = sum;
+      const { invoices, deliveries, entries, byCron } = sum;
       const time = new Date().toLocaleTimeString("en-GB");
+      const left = byCron > 0 ? `; the cron processed ${byCron}` : "";
       say(
-        `${time}  ${invoices} invoices, ${deliveries} deliveries, ${entries} entries; they agree`,
+        `${time}  ${invoices} invoices, ${deliveries} deliveries, ${entries} entries; ` +
+          `they agree${left}`,
       );
       reportAt = Date.now() + TRICKLE_REPORT_MS;
     }
@@ -126,10 +146,19 @@ function sayWhere({ receiver: { url, databaseUrl } }: System): void {
   say(`  Connect events  ${url}/webhooks/stripe/connect`);
   say(`  health          ${url}/healthz`);
   say(`  database        ${withoutPassword(databaseUrl)}`);
+  say(`  cron            every minute by itself, and now with: curl "${tickUrl(url)}"`);
   say("");
   say("  From a real account, with the secret that this prints as STRIPE_WEBHOOK_SECRET:");
   say(`  stripe listen --forward-to ${url}/webhooks/stripe/billing`);
   say("");
+}
+
+function settingsWith(mode: string | undefined): Record<string, string> {
+  if (mode === undefined) return localSettings();
+  if (mode !== "sync" && mode !== "async") {
+    throw new UsageError(`--mode must be sync or async, not "${mode}"`);
+  }
+  return { ...localSettings(), RECEIVE_MODE: mode };
 }
 
 function parseFlags(args: string[]) {

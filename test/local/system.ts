@@ -8,7 +8,7 @@ import { UsageError } from "./flags.ts";
 import { findInstallation } from "./postgres-binaries.ts";
 import { startCluster } from "./postgres.ts";
 import { LOCAL, ROOT, type Receiver, claimRun } from "./run-file.ts";
-import { accountOf, localSettings } from "./settings.ts";
+import { accountOf } from "./settings.ts";
 import { WORKER_LOG, startWorker } from "./worker.ts";
 
 export interface System {
@@ -21,6 +21,8 @@ export interface System {
 }
 
 export interface SystemOptions {
+  /** Vars and secrets of the Worker, by name. */
+  readonly settings: Readonly<Record<string, string>>;
   /** Ends the start, too. */
   readonly signal: AbortSignal;
   readonly say: (line: string) => void;
@@ -31,7 +33,7 @@ const DATABASE = "stripe_inbox";
 const POSTGRES_PORT = 54_329;
 const WORKER_PORT = 8_787;
 
-export async function startSystem({ signal, say }: SystemOptions): Promise<System> {
+export async function startSystem({ settings, signal, say }: SystemOptions): Promise<System> {
   const run = await claimRun(say);
   const endings: (() => Promise<void> | void)[] = [() => run.remove()];
   const stop = async () => {
@@ -56,12 +58,12 @@ export async function startSystem({ signal, say }: SystemOptions): Promise<Syste
     say(`Postgres is ready: ${withoutPassword(databaseUrl)}`);
     signal.throwIfAborted();
 
-    const settings = localSettings();
     const preferredPort = Number(process.env["PORT"] ?? WORKER_PORT);
     const worker = await startWorker({ databaseUrl, settings, preferredPort, run, signal, say });
     endings.push(() => worker.stop());
     broken.push(worker.ended.then(() => `The Worker ended by itself (log: ${WORKER_LOG}).`));
-    say(`The Worker is ready: ${worker.url} (log: ${relative(ROOT, WORKER_LOG)})`);
+    const mode = settings["RECEIVE_MODE"] ?? "sync";
+    say(`The Worker is ready: ${worker.url} (mode ${mode}; log: ${relative(ROOT, WORKER_LOG)})`);
 
     const receiver = { url: worker.url, databaseUrl, ...accountOf(settings) };
     run.serve(receiver);
