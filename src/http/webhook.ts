@@ -1,7 +1,7 @@
 /** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
 import { Hono } from "hono";
 import { readSecrets, readSettings, type ReceiveMode, type Settings } from "../config.ts";
-import { BEHIND_MS, withConnection } from "../db/with-connection.ts";
+import { BEHIND_MS, withConnection, type WorkTime } from "../db/with-connection.ts";
 import { DEFAULT_ENDPOINT, type Endpoints, rulesOf } from "../endpoints.ts";
 import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
 import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
@@ -17,6 +17,7 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
   const door = new Hono<DoorEnv>({ strict: false });
 
   return door.all("/:endpoint?", async (c) => {
+    const answerBy = Date.now() + DEADLINE_MS;
     const name = c.req.param("endpoint") ?? DEFAULT_ENDPOINT;
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined;
     if (!endpoint) return c.json({ error: "There is no such endpoint." }, 404);
@@ -40,9 +41,10 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
     const mode = endpoint.mode ?? settings.mode;
-    const received = await receive(delivery, mode, settings, (rest) =>
-      c.executionCtx.waitUntil(rest),
-    );
+    const received = await receive(delivery, mode, settings, {
+      deadlineMs: Math.max(1, answerBy - Date.now()),
+      afterwards: (rest) => c.executionCtx.waitUntil(rest),
+    });
     const { ignored, error, recorded } = received;
     note(c, { ignored, error, recorded });
     return answer(c, received.outcome);
@@ -53,10 +55,9 @@ function receive(
   delivery: Delivery,
   mode: ReceiveMode,
   settings: Settings,
-  afterwards: (rest: Promise<unknown>) => void,
+  time: WorkTime,
 ): Promise<Received> {
   const { retry, receive: timeouts, process, processing, database } = settings;
-  const time = { deadlineMs: DEADLINE_MS, afterwards };
   return withConnection(database, time, async ({ db, remainingMs, behind }) => {
     if (processing && mode === "sync") {
       return receiveSync(db, delivery, { ...retry, timeouts, remainingMs });

@@ -29,7 +29,10 @@ export interface Claim extends Key {
 export interface FailureRecord {
   /** An error's class or SQLSTATE. */
   readonly code: string;
-  /** The attempt at which such a failure parks the row; null: none does. */
+  /**
+   * The attempt at which such a failure parks the row. Null: it is not the event's fault; then it
+   * is not counted as an attempt either, or an outage would use up what is there for faults.
+   */
   readonly parksAtAttempt: number | null;
   readonly backoffCapSeconds: number;
 }
@@ -38,8 +41,8 @@ const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null
 
 /**
  * The row, new or unsettled, as settled; no row when it was settled or parked before.
- * An existing row keeps the payload of its first delivery, and returns it as `stored`; should it
- * hold another type under this id, a delivery that is to be ignored does not settle it.
+ * An existing row keeps the payload of its first delivery, and returns it as `stored`: that one is
+ * then judged. So a delivery that is to be ignored settles no row but its own.
  * Insert with the mark set equals insert, then update: only the commit is visible.
  *
  * An insert starts with fence 0, and every change of the row adds to it: so a fence above 0 tells
@@ -56,8 +59,7 @@ export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write
       attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1, last_error = null,
       processed_at = excluded.processed_at, outcome = excluded.outcome,
       ignored_reason = excluded.ignored_reason
-    where ${unsettled} and (excluded.outcome = 'processed'
-      or ${inbox.eventType} = excluded.event_type)
+    where ${unsettled} and excluded.outcome = 'processed'
     returning payload_altered, case when fence > 0 then payload::text end as stored`;
 }
 
@@ -138,10 +140,11 @@ export function mark(claim: Claim): Write {
 
 /** The failure of a claimed attempt, which its claim has counted. */
 export function recordClaimedFailure(claim: Claim, failure: FailureRecord): Write {
-  const attempts = sql`${inbox.attempts}`;
+  const attempts = failure.parksAtAttempt === null ? sql`${inbox.attempts} - 1` : inbox.attempts;
   return sql`
-    update ${inbox} set last_error = ${failure.code}, fence = ${inbox.fence} + 1,
-      available_at = ${nextAttemptAt(attempts, failure)}, parked_at = ${parkedAt(attempts, failure)}
+    update ${inbox} set attempts = ${attempts}, last_error = ${failure.code},
+      fence = ${inbox.fence} + 1, available_at = ${nextAttemptAt(sql`${attempts}`, failure)},
+      parked_at = ${parkedAt(sql`${attempts}`, failure)}
     where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettled}
       and ${insideTransaction}
     returning parked_at is not null as parked`;
@@ -161,13 +164,14 @@ export function parkCrashed(maxAttempts: number): Write {
  * full jitter before the next attempt, and parked when that was the last.
  */
 export function recordFailure(delivery: Delivery, failure: FailureRecord): Write {
-  const first = sql`1`;
-  const next = sql`${inbox.attempts} + 1`;
+  const counted = failure.parksAtAttempt === null ? 0 : 1;
+  const first = sql`${counted}::int`;
+  const next = sql`${inbox.attempts} + ${counted}::int`;
   return sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, last_error, available_at, parked_at)
     select ${receivedColumns(delivery)}, ${first}, ${failure.code}::text,
-      ${nextAttemptAt(first, failure)}, ${parkedAt(first, failure)}
+      ${within(sql`2`, failure)}, ${parkedAt(first, failure)}
     where ${insideTransaction}
     on conflict (provider, endpoint, event_id) do update set
       attempts = ${next}, fence = ${inbox.fence} + 1, last_error = excluded.last_error,
@@ -239,9 +243,18 @@ function leaseEnd(leaseSeconds: number): SQL {
   return sql`clock_timestamp() + ${leaseSeconds}::int * interval '1 second'`;
 }
 
-function nextAttemptAt(attempts: SQL, { backoffCapSeconds }: FailureRecord): SQL {
-  return sql`now() + least(${backoffCapSeconds}::int, 2 ^ least(${attempts}, 30)) * random()
-    * interval '1 second'`;
+/**
+ * Full jitter below a bound that doubles with each attempt, in seconds. Failures that do not count
+ * have no attempts to go by: their bound is the age of the event.
+ */
+function nextAttemptAt(attempts: SQL, failure: FailureRecord): SQL {
+  return failure.parksAtAttempt === null
+    ? within(sql`greatest(2, extract(epoch from now() - ${inbox.receivedAt}))`, failure)
+    : within(sql`2 ^ least(${attempts}, 30)`, failure);
+}
+
+function within(seconds: SQL, { backoffCapSeconds }: FailureRecord): SQL {
+  return sql`now() + least(${backoffCapSeconds}::int, ${seconds}) * random() * interval '1 second'`;
 }
 
 function parkedAt(attempts: SQL, { parksAtAttempt }: FailureRecord): SQL {

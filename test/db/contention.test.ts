@@ -39,10 +39,10 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
     const event = aPayment();
     await whileAnother(inbox, async (other) => {
       await other.query(HOLD_INVOICE);
-      for (const attempts of [1, 2]) {
+      for (let n = 0; n < 2; n++) {
         expect(await inbox.deliver(event)).toMatchObject({ status: 500, outcome: "failed" });
         expect(await progress(inbox, event.id)).toMatchObject({
-          attempts,
+          attempts: 0,
           last_error: "55P03",
           parked: false,
         });
@@ -113,7 +113,7 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
       const inbox = await openTestbed({ endpoints, env });
       const event = anInvoiceEvent();
       expect(await inbox.deliver(event)).toMatchObject({ status: 500, outcome: "failed" });
-      expect(await progress(inbox, event.id)).toMatchObject({ attempts: 1, last_error: state });
+      expect(await progress(inbox, event.id)).toMatchObject({ attempts: 0, last_error: state });
       expect(await inbox.books()).toEqual(NOTHING_BOOKED);
       mended = true;
       expect(await inbox.deliver(event)).toMatchObject({ status: 200, outcome: "processed" });

@@ -68,7 +68,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       detached: true,
       env: {
         ...process.env,
-        CLOUDFLARE_HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE: databaseUrl,
+        CLOUDFLARE_HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE: withPassword(databaseUrl),
         CLOUDFLARE_CF_FETCH_ENABLED: "false",
         CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: "true",
         FORCE_COLOR: "0",
@@ -114,6 +114,14 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     throw error;
   }
   return { url, ended, stop };
+}
+
+/** wrangler insists on a password, also where Postgres asks for none. */
+function withPassword(databaseUrl: string): string {
+  const url = URL.parse(databaseUrl);
+  if (!url || url.password !== "") return databaseUrl;
+  url.password = "none";
+  return url.href;
 }
 
 /** The last lines of the log. They hold no settings: wrangler hides the values of an env file. */

@@ -43,7 +43,7 @@ describe("with one attempt allowed", () => {
   const MAX_ATTEMPTS = "1";
   const trouble = ["08006", "25006", "40001", "40P01", "53300", "55P03", "57P01", "57P03"];
 
-  test.each(trouble)("trouble of the database (%s) never parks, however often", async (state) => {
+  test.each(trouble)("trouble of the database (%s) neither counts nor parks", async (state) => {
     const endpoints = bookAfter((tx) => tx.execute(raising(state)));
     const inbox = await openTestbed({ endpoints, env: { MAX_ATTEMPTS } });
     const event = anInvoiceEvent();
@@ -52,7 +52,7 @@ describe("with one attempt allowed", () => {
 
     expect(tally(answers)).toEqual({ failed: 4 });
     expect(await progress(inbox, event.id)).toMatchObject({
-      attempts: 4,
+      attempts: 0,
       last_error: state,
       parked: false,
     });
@@ -69,4 +69,13 @@ describe("with one attempt allowed", () => {
       expect(await progress(inbox, event.id)).toMatchObject({ last_error: state, parked: true });
     },
   );
+});
+
+test("an outage uses up no attempts: the first fault of ours after it does not park", async () => {
+  const endpoints = bookAfter((tx, call) => tx.execute(raising(call <= 12 ? "53100" : "57014")));
+  const inbox = await openTestbed({ endpoints });
+  const event = anInvoiceEvent();
+  for (let n = 0; n < 12; n++) await inbox.deliver(event);
+  expect(await inbox.deliver(event)).toMatchObject({ status: 500, outcome: "failed" });
+  expect(await progress(inbox, event.id)).toMatchObject({ attempts: 1, parked: false });
 });

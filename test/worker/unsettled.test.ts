@@ -88,7 +88,7 @@ test("a stored event whose handler is gone is ignored, and says why", async () =
   ).toEqual([{ outcome: "ignored", ignored_reason: "no_handler", attempts: 4, last_error: null }]);
 });
 
-describe("when the stored event and the delivered one are of different types", () => {
+describe("when the stored event and the delivered one differ", () => {
   test("a stored one that nobody handles is ignored, whatever the delivered one is", async () => {
     const inbox = await openTestbed();
     const delivered = anInvoiceEvent();
@@ -102,12 +102,17 @@ describe("when the stored event and the delivered one are of different types", (
     expect(await inbox.books()).toMatchObject({ inbox: 1, entries: 0, messages: 0 });
   });
 
-  test("a stored one that is handled is not lost to a delivered one that nobody handles", async () => {
-    const inbox = await openTestbed();
+  test.each([
+    ["a type that nobody handles", { type: "customer.updated" }],
+    ["somebody else's account", { account: "acct_other" }],
+    ["another livemode", { livemode: true }],
+    ["the form of a thin notification", { object: "v2.core.event" }],
+  ])("a stored one that is handled is not lost to %s", async (_, difference) => {
+    const inbox = await openTestbed({ env: { STRIPE_LIVEMODE: "false" } });
     const stored = anInvoiceEvent();
     await leave(inbox, stored);
 
-    const delivered = { ...stored, type: "customer.updated" };
+    const delivered = { ...stored, ...difference };
     expect(await inbox.deliver(delivered)).toMatchObject({ status: 200, outcome: "processed" });
     expect(await inbox.books()).toEqual(ONE_BOOKING);
   });
