@@ -110,9 +110,7 @@ export function claimDue(which: "fresh" | "suspects", limit: number, leaseSecond
     )
     update ${inbox} set attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1,
       last_error = null, available_at = ${leaseEnd(leaseSeconds)}
-    from picked
-    where ${inbox.provider} = picked.provider and ${inbox.endpoint} = picked.endpoint
-      and ${inbox.eventId} = picked.event_id and ${insideTransaction}
+    from picked where ${sameKey("picked")} and ${insideTransaction}
     returning ${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}::int as fence`;
 }
 
@@ -150,13 +148,21 @@ export function recordClaimedFailure(claim: Claim, failure: FailureRecord): Writ
     returning parked_at is not null as parked`;
 }
 
-/** Parks the events whose last allowed attempt crashed: lease over, attempts used up, no record. */
+/**
+ * Parks the events whose last allowed attempt crashed: lease over, attempts used up, no record.
+ * A row that somebody holds is not waited for: that is no crash.
+ */
 export function parkCrashed(maxAttempts: number): Write {
   return sql`
+    with crashed as materialized (
+      select provider, endpoint, event_id from ${inbox}
+      where ${unsettled} and ${inbox.availableAt} <= now() and ${inbox.lastError} is null
+        and ${inbox.attempts} >= ${maxAttempts}::int
+      for update skip locked
+    )
     update ${inbox} set parked_at = now(), last_error = 'Crashed', fence = ${inbox.fence} + 1
-    where ${unsettled} and ${inbox.availableAt} <= now() and ${inbox.lastError} is null
-      and ${inbox.attempts} >= ${maxAttempts}::int and ${insideTransaction}
-    returning endpoint, event_id`;
+    from crashed where ${sameKey("crashed")} and ${insideTransaction}
+    returning 1`;
 }
 
 /**
@@ -236,6 +242,11 @@ export function keyOf({ endpoint, event }: Delivery): Key {
 function matches({ endpoint, eventId }: Key): SQL {
   return sql`${inbox.provider} = 'stripe' and ${inbox.endpoint} = ${endpoint}
     and ${inbox.eventId} = ${eventId}`;
+}
+
+function sameKey(picked: "picked" | "crashed"): SQL {
+  return sql`(${inbox.provider}, ${inbox.endpoint}, ${inbox.eventId}) =
+    (${sql.raw(`${picked}.provider, ${picked}.endpoint, ${picked}.event_id`)})`;
 }
 
 /** From now on, not from the start of a transaction that may have begun long ago. */
