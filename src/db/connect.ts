@@ -72,6 +72,9 @@ export interface Connection {
 /** What a close may take: the statements behind an answer, within Workers' 30 s of `waitUntil`. */
 const CLOSE_WITHIN_MS = 10_000;
 
+/** The protocol counts them in 16 bits; beyond, the server would blame the connection. */
+const MOST_PARAMETERS = 65_535;
+
 const dialect = new PgDialect();
 
 /**
@@ -171,6 +174,9 @@ function oneStatement(query: QueryConfig): QueryConfig {
 function compile(write: Write): Statement {
   const { sql, params } = dialect.sqlToQuery(write.getSQL());
   refuseTransactionControl(sql);
+  if (params.length > MOST_PARAMETERS) {
+    throw new TypeError(`A statement has ${params.length} parameters; Postgres takes 65,535.`);
+  }
   return { text: sql, values: fillPlaceholders(params, {}).map(encode) };
 }
 

@@ -114,16 +114,24 @@ export function claimDue(which: "fresh" | "suspects", limit: number, leaseSecond
     returning ${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}::int as fence`;
 }
 
-/** Claims that nobody came to: their attempts do not count, and they are due again at once. */
+/**
+ * Claims that nobody came to: their attempts do not count, and they are due again at once. A row
+ * that somebody holds is left to the end of its lease.
+ */
 export function release(claims: readonly Claim[]): Write {
   const keys = claims.map(
     ({ endpoint, eventId, fence }) => sql`(${endpoint}, ${eventId}, ${fence}::bigint)`,
   );
   return sql`
+    with unstarted as materialized (
+      select provider, endpoint, event_id from ${inbox}
+      where ${inbox.provider} = 'stripe' and ${unsettled}
+        and (${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}) in (${sql.join(keys, sql`, `)})
+      for update skip locked
+    )
     update ${inbox} set attempts = ${inbox.attempts} - 1, fence = ${inbox.fence} + 1,
       last_error = 'Released', available_at = now()
-    where ${inbox.provider} = 'stripe' and ${unsettled} and ${insideTransaction}
-      and (${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}) in (${sql.join(keys, sql`, `)})`;
+    from unstarted where ${sameKey("unstarted")} and ${insideTransaction}`;
 }
 
 /** A claimed event as settled, and its payload as text; no row when it is ours no longer. */
@@ -244,7 +252,7 @@ function matches({ endpoint, eventId }: Key): SQL {
     and ${inbox.eventId} = ${eventId}`;
 }
 
-function sameKey(picked: "picked" | "crashed"): SQL {
+function sameKey(picked: "picked" | "crashed" | "unstarted"): SQL {
   return sql`(${inbox.provider}, ${inbox.endpoint}, ${inbox.eventId}) =
     (${sql.raw(`${picked}.provider, ${picked}.endpoint, ${picked}.event_id`)})`;
 }

@@ -43,21 +43,23 @@ test("a holder that stalls past its lease leaves the event to another, while tha
   expect(await inbox.books()).toEqual(ONE_BOOKING);
 });
 
-test("a holder that stalls within its handler past its lease keeps the event, and books it", async () => {
+test("a holder that stalls within its handler past its lease keeps the event, and is in nobody's way", async () => {
   const inbox = await openTestbed();
-  const event = await waits(inbox, { availableIn: -60 });
+  const event = await waits(inbox);
   const holder = await openHolder(inbox);
   const gate = aGate();
   const claim = await holder.claimOne();
   await timePasses(inbox);
   const working = holder.work(claim, gate.endpoints);
   await gate.reached;
-  expect(await inbox.tick()).toMatchObject({ processed: 0, taken: 0, failed: 0 });
+  // Claimed as the first one would be, and after it.
+  await waits(inbox, { attempts: 1, availableIn: 0 });
+  expect(await inbox.tick({ LOCK_TIMEOUT_MS: "500" })).toMatchObject({ processed: 1, taken: 0 });
   gate.goOn();
   expect(await working).toEqual({ outcome: "processed" });
   expect(await inbox.tick()).toMatchObject({ processed: 0 });
   expect(await progress(inbox, event.id)).toMatchObject({ outcome: "processed", attempts: 1 });
-  expect(await inbox.books()).toEqual(ONE_BOOKING);
+  expect(await inbox.books()).toMatchObject({ inbox: 2, entries: 2, messages: 2 });
 });
 
 test("a holder that waits in vain for a sync delivery at work has no failure to record once that is done", async () => {
@@ -178,4 +180,18 @@ test("a row that is held by somebody does not keep a tick from the others, crash
   expect(await progress(inbox, event.id)).toMatchObject({ outcome: "processed" });
   expect(await inbox.tick()).toMatchObject({ crashed: 1 });
   expect(await progress(inbox, held.id)).toMatchObject({ parked: true, last_error: "Crashed" });
+});
+
+test("a claimed row that is held by somebody does not keep its neighbours from being given back", async () => {
+  const inbox = await openTestbed();
+  const held = await waits(inbox);
+  const event = await waits(inbox);
+  const holder = await openHolder(inbox);
+  const claims = await holder.claim(2);
+  await whileAnother(inbox, async (other) => {
+    await other.query("select from webhook_inbox where event_id = $1 for update", [held.id]);
+    await holder.giveBack(claims);
+  });
+  expect(await progress(inbox, event.id)).toMatchObject({ attempts: 0, last_error: "Released" });
+  expect(await progress(inbox, held.id)).toMatchObject({ attempts: 1, last_error: null });
 });
