@@ -76,7 +76,9 @@ export async function processClaim(
     } catch (error) {
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
       const failure = classify(error);
-      const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_ATTEMPT;
+      // One more wait for a lock must leave the time to record that it was in vain.
+      const timeLeft = policy.workMs() > policy.timeouts.lockTimeoutMs;
+      const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_ATTEMPT && timeLeft;
       if (!retry) return recordFailure(db, claim, failure, policy);
     }
   }

@@ -91,7 +91,7 @@ async function receiveOnce(
   });
 }
 
-/** Null when what is stored under this id is of another type: then the stored event counts. */
+/** Null when an unsettled row is there already: then the stored event is the one to be judged. */
 async function ignore(
   db: Connection,
   delivery: Delivery,
@@ -169,7 +169,7 @@ async function storeEvent(
  *
  * @throws DatabaseUnavailable when it could not be recorded.
  */
-export async function recordFailure(
+async function recordFailure(
   db: Connection,
   delivery: Delivery,
   failure: Failure,

@@ -104,6 +104,21 @@ test("a failure behind the answer is on record and in the log, and a tick makes 
   expect(await inbox.books()).toEqual(ONE_BOOKING);
 });
 
+test("a lock that others hold all the while is on record behind the answer, and counts no attempt", async () => {
+  const inbox = await openTestbed({ env });
+  const event = anInvoiceEvent("invoice.paid", { id: "in_held" });
+  await inbox.rows("insert into invoices (id, status) values ('in_held', 'open')");
+  await whileAnother(inbox, async (other) => {
+    await other.query("select from invoices for update");
+    expect(await inbox.deliver(event)).toMatchObject({ outcome: "stored" });
+  });
+  expect(await progress(inbox, event.id)).toMatchObject({
+    attempts: 0,
+    last_error: "55P03",
+    parked: false,
+  });
+});
+
 test("an event that was left unsettled is finished by a sync delivery, too", async () => {
   const inbox = await openTestbed();
   const event = await waits(inbox, { availableIn: 60, attempts: 1 });
