@@ -30,6 +30,8 @@ export interface Cluster {
   readonly ended: Promise<void>;
   /** Ends the server; its data stays. */
   readonly stop: () => Promise<void>;
+  /** Ends it at once, as a crash does: nobody is told, and the next start recovers from the log. */
+  readonly crash: () => Promise<void>;
 }
 
 export interface ClusterOptions {
@@ -37,7 +39,10 @@ export interface ClusterOptions {
   readonly dataDir: string;
   /** Another one is taken when this is not free; 0 takes any. */
   readonly preferredPort: number;
-  /** False gives up safety from power cuts for speed. */
+  /**
+   * False gives up safety from power cuts for speed; what was committed still survives the end of
+   * the server's own processes.
+   */
   readonly durable: boolean;
   readonly signal?: AbortSignal;
   readonly say?: (line: string) => void;
@@ -100,7 +105,7 @@ async function launch(
     listen_addresses: LOOPBACK,
     max_connections: String(MAX_CONNECTIONS),
     unix_socket_directories: "",
-    ...(durable ? {} : { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }),
+    ...(durable ? {} : { fsync: "off", full_page_writes: "off" }),
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const logFile = `${dataDir}.log`;
@@ -118,10 +123,12 @@ async function launch(
     child.once("exit", () => resolve());
     child.once("error", () => resolve());
   });
-  const stop = async () => {
-    if (isRunning(child)) await endProcesses(({ pid }) => pid === child.pid, "SIGINT");
+  const end = async (how: NodeJS.Signals) => {
+    if (isRunning(child)) await endProcesses(({ pid }) => pid === child.pid, how);
     await ended;
   };
+  const stop = () => end("SIGINT");
+  const crash = () => end("SIGQUIT");
   const url = (database: string) =>
     `postgres://${SUPERUSER}:${SUPERUSER}@${LOOPBACK}:${port}/${database}`;
 
@@ -139,7 +146,7 @@ async function launch(
     await stop();
     throw error;
   }
-  return { port, url, ended, stop };
+  return { port, url, ended, stop, crash };
 }
 
 function isRunning(child: ChildProcess): boolean {

@@ -2,8 +2,8 @@
  * A TCP proxy before Postgres that sees whole protocol messages, for tests that disturb or measure
  * a conversation: it delays, cuts, silences, and puts one message in the place of another.
  *
- * Not imitated: TLS and cancel requests (cut), half a message, lost or reordered packets, a narrow
- * line, and the resets of a real network: a cut is a close, and what was passed on before arrives.
+ * Not imitated: TLS and cancel requests (cut), lost or reordered packets, a narrow line, and the
+ * resets of a real network: a cut is a close, and what was passed on before arrives.
  */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -20,21 +20,33 @@ export interface Message {
 }
 
 /**
- * - `cut before` / `cut after`: both sides are closed, the message withheld or passed on.
+ * - `cut before` / `cut half` / `cut after`: both sides are closed, and of the message nothing, its
+ *   first half or all of it was passed on.
  * - `silence`: nothing passes any more, not even a close, and both sides stay open.
  */
-export type Fate = "pass" | "cut before" | "cut after" | "silence" | { readonly instead: Buffer };
+export type Fate =
+  | "pass"
+  | "cut before"
+  | "cut half"
+  | "cut after"
+  | "silence"
+  | { readonly instead: Buffer };
 
 export interface ProxyOptions {
   /** Each way, so that a round trip takes twice this. */
   readonly delayMs?: number;
-  /** Asked for every message, in order; `pass` by default. */
-  readonly fate?: (message: Message) => Fate;
+  /**
+   * Asked for every message, in order; `pass` by default. While it has not decided, whatever comes
+   * behind that message in the same direction waits.
+   */
+  readonly fate?: (message: Message) => Fate | Promise<Fate>;
 }
 
 export interface Proxy {
   /** The same database, by way of the proxy. */
   readonly route: (databaseUrl: string) => string;
+  /** Resolves once no connection is open. */
+  readonly idle: () => Promise<void>;
   /** Ends all connections; no message passes afterwards. */
   readonly close: () => Promise<void>;
   /** The same, at the end of an `await using`. */
@@ -48,27 +60,37 @@ const PROTOCOL_MAJOR = 3;
 export async function startProxy(target: string, options: ProxyOptions = {}): Promise<Proxy> {
   const { hostname, port: targetPort } = new URL(target);
   const open = new Set<Socket>();
+  let whenIdle: (() => void)[] = [];
+  const closed = (socket: Socket): void => {
+    open.delete(socket);
+    if (open.size > 0) return;
+    for (const resolve of whenIdle) resolve();
+    whenIdle = [];
+  };
   let connections = 0;
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ host: hostname, port: Number(targetPort), noDelay: true });
     for (const socket of [client, upstream]) {
       open.add(socket);
-      socket.on("close", () => open.delete(socket));
+      socket.on("close", () => closed(socket));
     }
     relay(client, upstream, ++connections, options);
   });
   const port = await listen(server);
   const close = async (): Promise<void> => {
-    const closed = once(server, "close");
+    const ended = once(server, "close");
     server.close();
     for (const socket of open) socket.destroy();
-    await closed;
+    await ended;
   };
   return {
     route: (databaseUrl) => {
       const url = new URL(databaseUrl);
       url.host = `${LOOPBACK}:${port}`;
       return url.href;
+    },
+    idle: async () => {
+      if (open.size > 0) await new Promise<void>((resolve) => whenIdle.push(resolve));
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -92,25 +114,36 @@ function relay(client: Socket, upstream: Socket, connection: number, options: Pr
   const pipe = (from: Message["from"], source: Socket, sink: Socket): void => {
     const split = messageSplitter(from);
     let n = 0;
-    const pass = (chunk: Buffer): void => {
+    const pass = async (chunk: Buffer): Promise<void> => {
       for (const { type, bytes } of split(chunk)) {
         if (state !== "open") return;
         if (type === "startup" && bytes.readUInt16BE(4) !== PROTOCOL_MAJOR) return cut();
-        const decided = fate({ connection, from, n: ++n, type, bytes });
+        const asked = fate({ connection, from, n: ++n, type, bytes });
+        const decided = typeof asked === "object" && "then" in asked ? await asked : asked;
+        if (state !== "open") return;
         if (decided === "silence") state = "silent";
         else if (decided === "cut before") cut();
         else {
-          sink.write(typeof decided === "object" ? decided.instead : bytes);
-          if (decided === "cut after") cut();
+          sink.write(partOf(bytes, decided));
+          if (decided === "cut half" || decided === "cut after") cut();
         }
       }
     };
-    source.on("data", (chunk) => later(() => pass(chunk)));
-    source.on("close", () => later(cut));
+    let turn = Promise.resolve();
+    const inTurn = (step: () => void | Promise<void>): void => {
+      turn = turn.then(step);
+    };
+    source.on("data", (chunk) => later(() => inTurn(() => pass(chunk))));
+    source.on("close", () => later(() => inTurn(cut)));
     source.on("error", () => undefined);
   };
   pipe("client", client, upstream);
   pipe("server", upstream, client);
+}
+
+function partOf(bytes: Buffer, fate: Exclude<Fate, "cut before" | "silence">): Buffer {
+  if (typeof fate === "object") return fate.instead;
+  return fate === "cut half" ? bytes.subarray(0, Math.ceil(bytes.length / 2)) : bytes;
 }
 
 /** Takes bytes as they come, gives back the messages that are complete. */

@@ -9,8 +9,14 @@ import { findInstallation } from "./postgres-binaries.ts";
 import { type Cluster, startCluster } from "./postgres.ts";
 import { ProcessId, endProcesses, identify, isAlive } from "./processes.ts";
 
-/** Starts one; `stop` removes its data too. */
-export async function startTemporaryCluster(): Promise<Cluster> {
+export interface TemporaryCluster extends Pick<Cluster, "port" | "url"> {
+  /** Ends the server and removes its data. */
+  readonly stop: () => Promise<void>;
+  /** Crashes it, and starts it again on the same port. */
+  readonly restart: () => Promise<void>;
+}
+
+export async function startTemporaryCluster(): Promise<TemporaryCluster> {
   const { home } = await findInstallation();
   const all = join(home, "temporary");
   mkdirSync(all, { recursive: true });
@@ -20,9 +26,14 @@ export async function startTemporaryCluster(): Promise<Cluster> {
   mkdirSync(own, { mode: 0o711 });
   writeFileSync(join(own, "owner.json"), JSON.stringify(identify(process.pid)));
   const dataDir = join(own, "data");
-  const cluster = await startCluster({ dataDir, preferredPort: 0, durable: false });
+  let cluster = await startCluster({ dataDir, preferredPort: 0, durable: false });
   return {
-    ...cluster,
+    port: cluster.port,
+    url: cluster.url,
+    restart: async () => {
+      await cluster.crash();
+      cluster = await startCluster({ dataDir, preferredPort: cluster.port, durable: false });
+    },
     stop: async () => {
       await cluster.stop();
       rmSync(own, { recursive: true, force: true });
