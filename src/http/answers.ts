@@ -4,7 +4,7 @@ import type { Env } from "../config.ts";
 import type { Received } from "../inbox/receive.ts";
 import type { Fields } from "../log.ts";
 
-export type Outcome = Received["outcome"] | "invalid" | "too_large" | "unavailable";
+export type Outcome = Received["outcome"] | "invalid" | "too_large" | "too_slow" | "unavailable";
 
 /**
  * Stripe takes any 2xx as "done" and sends everything else again, for up to three days
@@ -17,6 +17,7 @@ const STATUS = {
   ignored: 200,
   needs_review: 200,
   invalid: 400,
+  too_slow: 408,
   too_large: 413,
   failed: 500,
   unavailable: 503,

@@ -8,7 +8,7 @@ import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox
 import type { Delivery } from "../inbox/transitions.ts";
 import { verifyEvent } from "../stripe/verify.ts";
 import { answer, type DoorEnv, note } from "./answers.ts";
-import { LARGEST_BODY_BYTES, readBody } from "./body.ts";
+import { BODY_LIMITS, readBody } from "./body.ts";
 
 /** Stripe gives up on an answer after some 10 s; ours comes before, whatever the database does. */
 const DEADLINE_MS = 9_000;
@@ -28,8 +28,12 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
     const settings = readSettings(c.env);
     const secrets = readSecrets(c.env, endpoint.secrets);
-    const body = await readBody(c.req.raw, LARGEST_BODY_BYTES);
-    if (body === null) return answer(c, "too_large");
+    const body = await readBody(c.req.raw, BODY_LIMITS);
+    if (body === "cut_short") {
+      note(c, { invalid: "body", detail: "cut short" });
+      return answer(c, "invalid");
+    }
+    if (typeof body === "string") return answer(c, body);
 
     const header = c.req.header("stripe-signature") ?? null;
     const event = await verifyEvent(body, header, secrets, settings.toleranceSeconds);
