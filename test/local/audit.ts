@@ -68,6 +68,9 @@ export interface AuditOptions {
   readonly onWait?: (events: number, seconds: number) => void;
 }
 
+/** Sends one statement and returns its rows. */
+export type Query = (text: string, values?: unknown[]) => Promise<object[]>;
+
 const POLL_MS = 250;
 /** Once nothing keeps an event from being processed. */
 const PATIENCE_MS = 20_000;
@@ -88,8 +91,9 @@ export async function audit(
     application_name: "simulated stripe",
   });
   await client.connect();
+  const query: Query = async (text, values) => (await client.query(text, values)).rows;
   try {
-    let books = await readBooks(client, expected);
+    let books = await readBooks(query, expected);
     let cronFailure: string | null = null;
     const endsAt = Date.now() + patienceWith(books);
     for (;;) {
@@ -99,7 +103,7 @@ export async function audit(
       // Before that, the Worker may be at it behind its answer.
       if (waiting.some((row) => row.due_in_seconds < 0)) cronFailure = await callTick(url, signal);
       await pause(POLL_MS, undefined, signal ? { signal } : {});
-      books = await readBooks(client, expected);
+      books = await readBooks(query, expected);
     }
     return { books, differences: compareBooks(expected, books), cronFailure };
   } finally {
@@ -114,13 +118,15 @@ function patienceWith({ receipts }: Books): number {
   return Math.min(Math.max(0, ...dueInMs) + PATIENCE_MS, MAX_PATIENCE_MS);
 }
 
-async function readBooks(client: Client, expected: ExpectedBooks): Promise<Books> {
+/** @param query runs each of its statements on the same connection. */
+export async function readBooks(query: Query, expected: ExpectedBooks): Promise<Books> {
   const eventIds = expected.receipts.map(({ eventId }) => eventId);
   const invoiceIds = [...expected.mentioned];
   const read = async <Row extends object>(text: string, ids: readonly string[]) =>
-    (await client.query<Row>(text, [ids])).rows;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The statement says which rows.
+    (await query(text, [ids])) as Row[];
   // One snapshot: the rows of a transaction that commits meanwhile are seen together or not at all.
-  await client.query("begin isolation level repeatable read read only");
+  await query("begin isolation level repeatable read read only");
   const books: Books = {
     receipts: await read<Receipt>(
       `select endpoint, event_id, event_type, object_id, outcome, ignored_reason, last_error,
@@ -149,7 +155,7 @@ async function readBooks(client: Client, expected: ExpectedBooks): Promise<Books
       invoiceIds,
     ),
   };
-  await client.query("commit");
+  await query("commit");
   return books;
 }
 

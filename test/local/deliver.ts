@@ -33,9 +33,12 @@ export interface DeliveryReport {
   readonly failed: { readonly eventId: string; readonly last: Answer }[];
 }
 
-export interface DeliverOptions {
-  readonly endpoints: Readonly<Record<EndpointName, Endpoint>>;
+export interface DeliverOptions<Name extends string = EndpointName> {
+  /** A function is asked anew for each attempt: where a receiver is that moves. */
+  readonly endpoints: Readonly<Record<Name, Endpoint>> | ((sent: Sent<Name>) => Promise<Endpoint>);
   readonly concurrency: number;
+  /** A delivery is given up after so many. Stripe's last for days: more than any outage here. */
+  readonly maxAttempts?: number;
   /** Called after every attempt. */
   readonly onAttempt?: (report: DeliveryReport) => void;
   readonly signal?: AbortSignal;
@@ -51,11 +54,11 @@ const REORDER_REACH = 12;
 const LATE_DUPLICATE_REACH = 120;
 
 /** The deliveries of a stream in the order in which they begin: some twice, some out of place. */
-export function planDeliveries(
-  stream: readonly Sent[],
+export function planDeliveries<Name extends string>(
+  stream: readonly Sent<Name>[],
   random: Random,
   duplicatesPercent: number,
-): readonly Sent[] {
+): readonly Sent<Name>[] {
   const planned = stream.flatMap((sent, index) => {
     const place = index + random.next() * REORDER_REACH;
     if (!random.chance(duplicatesPercent)) return [{ sent, place }];
@@ -70,9 +73,9 @@ export function planDeliveries(
 }
 
 /** Delivers each until it is answered 2xx or given up. Rejects only when aborted. */
-export async function deliver(
-  planned: readonly Sent[],
-  { endpoints, concurrency, onAttempt, signal }: DeliverOptions,
+export async function deliver<Name extends string>(
+  planned: readonly Sent<Name>[],
+  { endpoints, concurrency, maxAttempts = MAX_ATTEMPTS, onAttempt, signal }: DeliverOptions<Name>,
 ): Promise<DeliveryReport> {
   const report: DeliveryReport = {
     attempts: 0,
@@ -86,16 +89,18 @@ export async function deliver(
   const slots = new Slots(concurrency);
   const seen = new Set<string>();
 
-  const deliverOne = async ({ endpoint, event }: Sent): Promise<void> => {
+  const attemptOnce = async (sent: Sent<Name>): Promise<Answer> => {
+    const { endpoint, event } = sent;
+    const to = typeof endpoints === "function" ? await endpoints(sent) : endpoints[endpoint];
+    return post(to, JSON.stringify(event, null, 2), signal);
+  };
+  const deliverOne = async (sent: Sent<Name>): Promise<void> => {
+    const { endpoint, event } = sent;
     const key = `${endpoint} ${event.id}`;
     for (let attempt = 1; ; attempt += 1) {
       // The first attempt's slot was taken by the loop below, so that events begin in their order.
       if (attempt > 1) await slots.takeNext();
-      const answer = await post(
-        endpoints[endpoint],
-        JSON.stringify(event, null, 2),
-        signal,
-      ).finally(() => slots.give());
+      const answer = await attemptOnce(sent).finally(() => slots.give());
       report.attempts += 1;
       if (attempt > 1) report.redeliveries += 1;
       count(report.outcomes, answer.outcome);
@@ -105,7 +110,7 @@ export async function deliver(
       }
       onAttempt?.(report);
       if (isSuccess(answer)) return;
-      if (attempt === MAX_ATTEMPTS) {
+      if (attempt === maxAttempts) {
         report.failed.push({ eventId: event.id, last: answer });
         return;
       }

@@ -78,7 +78,7 @@ export function invoiceEnds(events: readonly StripeEvent[]): readonly ExpectedIn
   const paid = words.some(({ status }) => status === "paid");
   const voided = words.some(({ status }) => status === "void");
   const ends: ExpectedInvoice[] = [];
-  if (paid) ends.push({ ...known, ...endAsPaid(words) });
+  if (paid) ends.push(...endsAsPaid(words).map((end) => ({ ...known, ...end })));
   if (voided) ends.push({ ...known, ...endAsVoid(words) });
   if (ends.length > 0) return ends;
   return [{ ...known, statuses: openStatuses(words), entries: [], discrepancies: [] }];
@@ -87,7 +87,7 @@ export function invoiceEnds(events: readonly StripeEvent[]): readonly ExpectedIn
 type End = Pick<ExpectedInvoice, "statuses" | "entries" | "discrepancies">;
 
 /** It was paid before any event could void it. */
-function endAsPaid(words: readonly Word[]): End {
+function endsAsPaid(words: readonly Word[]): readonly End[] {
   const entries = new Map<string, ExpectedEntry>();
   for (const { eventId, pays } of words) {
     if (pays === null || pays.amount === 0) continue;
@@ -99,8 +99,12 @@ function endAsPaid(words: readonly Word[]): End {
   if (words.some(({ type, status }) => type === "invoice.voided" && status === "void")) {
     discrepancies.push("void_after_paid");
   }
-  if (entries.size > 1) discrepancies.push("payment_mismatch");
-  return { statuses: ["paid"], entries: [...entries.values()], discrepancies };
+  const end = { statuses: ["paid" as const], entries: [...entries.values()], discrepancies };
+  const mismatched = { ...end, discrepancies: [...discrepancies, "payment_mismatch" as const] };
+  if (entries.size > 1) return [mismatched];
+  // A payment of nothing contradicts the sum that was booked before it, and none that comes later.
+  const paidNothing = words.some(({ pays }) => pays?.amount === 0);
+  return entries.size === 1 && paidNothing ? [end, mismatched] : [end];
 }
 
 /** It was void before any event could pay it: money that comes now is a contradiction. */

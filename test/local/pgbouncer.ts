@@ -19,6 +19,7 @@ export interface Pooler {
 
 /** Server connections for each database: few, so that sharing them is what is tested. */
 const SERVER_CONNECTIONS = 5;
+const SERVER_LOGIN_RETRY_SECONDS = 0.1;
 const START_TIMEOUT_MS = 10_000;
 
 /** @returns null where no PgBouncer is installed. */
@@ -56,6 +57,9 @@ function configuration(server: URL, port: number): string {
     pool_mode: "transaction",
     default_pool_size: SERVER_CONNECTIONS,
     max_client_conn: 500,
+    // By default it refuses everybody for 15 s after Postgres could not be reached once: an outage
+    // would be told by the pooler's patience, and not by its own length.
+    server_login_retry: SERVER_LOGIN_RETRY_SECONDS,
     auth_type: "any",
     // It refuses to run as root, and changes to this user itself.
     ...(process.getuid?.() === 0 ? { user: "postgres" } : {}),

@@ -2,12 +2,11 @@
  * `npm start` and `npm run dev`: the whole system on this machine, with a simulated Stripe or
  * without, until Ctrl-C; nothing is left running then.
  */
-import { constants } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { tickEveryMinute, tickUrl } from "./cron.ts";
 import { UsageError } from "./flags.ts";
-import { onNpmEnd } from "./processes.ts";
+import { interruption } from "./interruption.ts";
 import { progressOn, roundTable } from "./report.ts";
 import { type RoundOptions, playRound } from "./round.ts";
 import { AlreadyRunning } from "./run-file.ts";
@@ -169,27 +168,13 @@ function parseFlags(args: string[]) {
   }
 }
 
-// The first signal ends everything in its order. npm passes a terminal's Ctrl-C on to us a second
-// time, and people press it again: later ones change nothing.
-const interruption = new AbortController();
-for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  process.on(name, () => interrupt(128 + constants.signals[name]));
-}
-onNpmEnd(() => interrupt(128 + constants.signals.SIGTERM));
-function interrupt(exitCode: number): void {
-  process.exitCode ??= exitCode;
-  interruption.abort();
-}
-// A terminal that was closed, or `| head`: no one reads on, but there is still something to end.
-process.stdout.on("error", () => interrupt(1));
-process.stderr.on("error", () => interrupt(1));
-
+const interrupted = interruption();
 const once = process.argv.includes("--once");
 try {
-  const agrees = await main(process.argv.slice(2), interruption.signal);
+  const agrees = await main(process.argv.slice(2), interrupted);
   process.exitCode = agrees ? 0 : 1;
 } catch (error) {
-  if (interruption.signal.aborted) {
+  if (interrupted.aborted) {
     // To be ended is how serving ends; a round that was cut short has shown nothing.
     if (!once) process.exitCode = 0;
   } else {

@@ -25,8 +25,8 @@ import { Random } from "./random.ts";
 export type EndpointName = "billing" | "connect";
 
 /** An event and the endpoint that Stripe sends it to. */
-export interface Sent {
-  readonly endpoint: EndpointName;
+export interface Sent<Name extends string = EndpointName> {
+  readonly endpoint: Name;
   readonly event: StripeEvent;
 }
 

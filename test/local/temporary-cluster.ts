@@ -26,16 +26,24 @@ export async function startTemporaryCluster(): Promise<TemporaryCluster> {
   mkdirSync(own, { mode: 0o711 });
   writeFileSync(join(own, "owner.json"), JSON.stringify(identify(process.pid)));
   const dataDir = join(own, "data");
-  let cluster = await startCluster({ dataDir, preferredPort: 0, durable: false });
+  const start = (preferredPort: number): Promise<Cluster> =>
+    startCluster({ dataDir, preferredPort, durable: false });
+  const { port, url, ...first } = await start(0);
+  let running: Promise<Pick<Cluster, "crash" | "stop">> = Promise.resolve(first);
   return {
-    port: cluster.port,
-    url: cluster.url,
+    port,
+    url,
     restart: async () => {
-      await cluster.crash();
-      cluster = await startCluster({ dataDir, preferredPort: cluster.port, durable: false });
+      running = running.then(async ({ crash }) => {
+        await crash();
+        const again = await start(port);
+        if (again.port !== port) throw new Error(`Port ${port} was taken in the meantime.`);
+        return again;
+      });
+      await running;
     },
     stop: async () => {
-      await cluster.stop();
+      await (await running).stop();
       rmSync(own, { recursive: true, force: true });
     },
   };

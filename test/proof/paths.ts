@@ -2,12 +2,7 @@
  * The paths that an event can take through the Worker, each as one conversation with Postgres that
  * can be had again and again: what is there before it, and what sets it off.
  */
-import {
-  type InvoiceEventType,
-  invoiceEvent,
-  type StripeEvent,
-  stripeEvent,
-} from "../local/events.ts";
+import { delivery, type DeliveryOptions } from "./deliveries.ts";
 import type { Delivery, Stage } from "./stage.ts";
 import type { Failure } from "./workers/receiver.ts";
 
@@ -15,65 +10,116 @@ export interface Path {
   readonly name: string;
   /** What must be there before; undisturbed. */
   readonly arrange?: (stage: Stage) => Promise<unknown>;
+  /** How many rows of these tables there are in the end, whatever happens on the way. */
+  readonly ends?: Readonly<Record<string, number>>;
   /** What Stripe delivers, until it is answered with a 2xx. */
   readonly deliveries: readonly Delivery[];
   /** What sets the conversation off; by default, the deliveries. */
   readonly act?: (stage: Stage) => Promise<unknown>;
   /** Called until everything is settled, besides the ticks. */
   readonly again?: (stage: Stage) => Promise<unknown>;
+  /** Comes, and is answered, while the message that is to be disturbed is on its way. */
+  readonly meets?: Delivery;
+  /** Whose undisturbed end is the right one, where this path's own may be wrong. */
+  readonly expected?: Path;
 }
 
 export const WORKERS = {
   receiver: { entry: "test/proof/workers/receiver.ts" },
   unpipelined: { entry: "test/proof/workers/receiver.ts", vars: { PIPELINE: "off" } },
+  /** Leases so short that a tick gives back whatever it has not begun at once. */
+  hasty: {
+    entry: "test/proof/workers/receiver.ts",
+    vars: { LEASE_SECONDS: "3", STATEMENT_TIMEOUT_MS: "2900", LOCK_TIMEOUT_MS: "2000" },
+  },
   /** Stores and processes nothing: what it took waits for a tick. */
   paused: { entry: "test/proof/workers/receiver.ts", vars: { PROCESSING: "paused" } },
 } as const;
 
-/** When everything happened, whole seconds since 1970. */
-const AT = 1_790_000_000;
-
 const THROWS: Failure = { how: "throw", attempts: 1 };
 const REFUSED: Failure = { how: "statement", attempts: 1 };
+const UNSENDABLE: Failure = { how: "parameter", attempts: 1 };
 const NEVER: Failure = { how: "permanent" };
 
+const booked = (payments: number) => ({
+  effects: payments,
+  ledger_entries: payments,
+  outbox: payments,
+});
+
 export const PATHS: readonly Path[] = [
-  { name: "sync: new", deliveries: [delivery()] },
-  { name: "sync: new, without pipelining", deliveries: [delivery({ worker: "unpipelined" })] },
+  { name: "sync: new", ends: booked(1), deliveries: [delivery()] },
+  {
+    name: "sync: new, without pipelining",
+    ends: booked(1),
+    deliveries: [delivery({ worker: "unpipelined" })],
+  },
   {
     name: "sync: after a recorded failure",
+    ends: booked(1),
     deliveries: [delivery({ failure: THROWS })],
     arrange: (stage) => stage.deliver(delivery({ failure: THROWS })),
   },
   {
+    name: "sync: stored before, and waiting",
+    ends: booked(1),
+    deliveries: [delivery()],
+    arrange: (stage) => stage.deliver(delivery({ worker: "paused" })),
+  },
+  {
+    name: "sync: contradiction, discrepancy opened",
+    ends: { ...booked(0), effects: 2, discrepancies: 1 },
+    deliveries: [delivery()],
+    arrange: (stage) => stage.deliver(delivery({ n: 2, invoice: 1, type: "invoice.voided" })),
+  },
+  {
     name: "sync: duplicate",
+    ends: booked(1),
     deliveries: [delivery()],
     arrange: (stage) => stage.deliver(delivery()),
   },
-  { name: "sync: ignored", deliveries: [delivery({ type: "customer.updated" })] },
-  { name: "sync: handler throws, failure recorded", deliveries: [delivery({ failure: THROWS })] },
+  { name: "sync: ignored", ends: booked(0), deliveries: [delivery({ type: "customer.updated" })] },
+  {
+    name: "sync: handler throws, failure recorded",
+    ends: booked(1),
+    deliveries: [delivery({ failure: THROWS })],
+  },
   {
     name: "sync: database refuses, failure recorded",
+    ends: booked(1),
     deliveries: [delivery({ failure: REFUSED })],
   },
-  { name: "sync: permanent failure, parked", deliveries: [delivery({ failure: NEVER })] },
+  {
+    name: "sync: driver refuses a write, failure recorded",
+    ends: booked(1),
+    deliveries: [delivery({ failure: UNSENDABLE })],
+  },
+  {
+    name: "sync: permanent failure, parked",
+    ends: booked(0),
+    deliveries: [delivery({ failure: NEVER })],
+  },
   {
     name: "async: receive, process after the answer",
+    ends: booked(1),
     deliveries: [delivery({ endpoint: "later" })],
   },
   {
     name: "async: receive, failure recorded after the answer",
+    ends: booked(1),
     deliveries: [delivery({ endpoint: "later", failure: THROWS })],
   },
   {
     name: "async: duplicate",
+    ends: booked(1),
     deliveries: [delivery({ endpoint: "later" })],
     arrange: (stage) => stage.deliver(delivery({ endpoint: "later" })),
   },
   tickPath("tick: claim and process", [{}, {}]),
   tickPath("tick: claim and process, without pipelining", [{}], "unpipelined"),
+  tickPath("tick: gives back what it has no time for", [{}, {}], "hasty"),
   tickPath("tick: failure recorded, neighbour processed", [{ failure: THROWS }, {}]),
-  tickPath("tick: permanent failure, parked", [{ failure: NEVER }]),
+  { ...tickPath("tick: permanent failure, parked", [{ failure: NEVER }]), ends: booked(0) },
   {
     ...tickPath("tick: a suspect, processed alone", [{}]),
     arrange: async (stage) => {
@@ -83,6 +129,7 @@ export const PATHS: readonly Path[] = [
   },
   {
     ...tickPath("tick: crashed at its last attempt, parked", [{}]),
+    ends: booked(0),
     arrange: async (stage) => {
       await stage.deliver(delivery({ worker: "paused" }));
       await stage.rows("update webhook_inbox set attempts = 10, fence = 10");
@@ -90,6 +137,7 @@ export const PATHS: readonly Path[] = [
   },
   {
     name: "retention",
+    ends: { ...booked(4), outbox: 3, webhook_inbox: 4 },
     deliveries: [],
     arrange: arrangeOldRows,
     act: (stage) => stage.retain("receiver"),
@@ -97,56 +145,7 @@ export const PATHS: readonly Path[] = [
   },
 ];
 
-interface DeliveryOptions {
-  /** Which of the path's events; each speaks of its own invoice. */
-  readonly n?: number;
-  readonly worker?: string;
-  readonly endpoint?: string;
-  readonly type?: InvoiceEventType | "customer.updated";
-  readonly failure?: Failure;
-}
-
-/** An event that books a payment, unless told otherwise. */
-function delivery({
-  n = 1,
-  worker = "receiver",
-  endpoint = "billing",
-  type = "invoice.paid",
-  failure,
-}: DeliveryOptions = {}): Delivery {
-  return { worker, endpoint, event: anEvent(n, type, failure) };
-}
-
-function anEvent(
-  n: number,
-  type: InvoiceEventType | "customer.updated",
-  failure?: Failure,
-): StripeEvent {
-  const options = {
-    id: `evt_proof${n}`,
-    apiVersion: "2026-10-28.endive",
-    livemode: false,
-    created: AT,
-  } as const;
-  if (type === "customer.updated") return stripeEvent(type, { id: `cus_proof${n}` }, options);
-  const facts = {
-    id: `in_proof${n}`,
-    status: "paid",
-    customer: "cus_proof",
-    currency: "eur",
-    total: 4200,
-    amountPaid: 4200,
-    livemode: false,
-    created: AT,
-    changed: AT,
-  } as const;
-  const event = invoiceEvent(type, facts, options);
-  if (failure === undefined) return event;
-  const metadata = { proof: JSON.stringify(failure) };
-  return { ...event, data: { object: { ...event.data?.object, metadata } } };
-}
-
-/** Events that were stored and wait, and a tick. */
+/** Events that were stored and wait, and a tick; each is booked in the end. */
 function tickPath(
   name: string,
   events: readonly Pick<DeliveryOptions, "failure">[],
@@ -154,6 +153,7 @@ function tickPath(
 ): Path {
   return {
     name,
+    ends: booked(events.length),
     deliveries: [],
     arrange: async (stage) => {
       for (const [index, { failure }] of events.entries()) {
@@ -174,6 +174,8 @@ async function arrangeOldRows(stage: Stage): Promise<void> {
   await stage.rows(`update webhook_inbox set processed_at = processed_at - ${long},
     parked_at = parked_at - ${long}, received_at = received_at - ${long}
     where event_id <> 'evt_proof1'`);
+  await stage.rows(`update webhook_inbox set processed_at = now() - interval '60 days'
+    where event_id = 'evt_proof2'`);
   await stage.rows("update webhook_inbox set payload = null where event_id = 'evt_proof3'");
   await stage.rows(`update outbox set created_at = created_at - ${long},
     published_at = case when aggregate_id = 'in_proof3' then now() - ${long} end`);

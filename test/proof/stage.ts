@@ -4,7 +4,7 @@
  */
 import { Client } from "pg";
 import { createDatabase, createTemplate } from "../local/databases.ts";
-import { type Answer, post } from "../local/deliver.ts";
+import { type Answer, type Endpoint, post } from "../local/deliver.ts";
 import type { StripeEvent } from "../local/events.ts";
 import { startPgBouncer } from "../local/pgbouncer.ts";
 import { startProxy } from "../local/proxy.ts";
@@ -23,8 +23,14 @@ export interface Delivery {
 export interface Stage {
   readonly wire: Wire;
   readonly workerd: Workerd;
+  /** Whether a transaction pooler is between the wire and Postgres. */
+  readonly pooled: boolean;
   /** Rows of one statement, past the wire. */
   readonly rows: (text: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
+  /** Who gets each line that a Worker logs from now on, in the place of whoever got it before. */
+  readonly hearLog: (listener: (line: string) => void) => void;
+  /** Where a Worker's endpoint is now; another place once the Worker was killed. */
+  readonly endpoint: (worker: string, name: string) => Promise<Endpoint>;
   /** One attempt; status 0 when nobody answered. */
   readonly deliver: (delivery: Delivery) => Promise<Answer>;
   /** One tick, to its end or the Worker's. */
@@ -92,7 +98,8 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         vars: { ...VARS, ...vars },
       };
     });
-    const workerd = await startWorkerd(await Promise.all(workers), options.onLog);
+    let { onLog = () => undefined } = options;
+    const workerd = await startWorkerd(await Promise.all(workers), (line) => onLog(line));
     endings.push(workerd.stop);
 
     const own = await connectTo(databaseUrl);
@@ -115,15 +122,21 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
       // A pooler opens others in their place.
       await untilNone("pid = any($1)", [rows.map(({ pid }) => Number(pid))]);
     };
+    const endpoint = async (worker: string, name: string): Promise<Endpoint> => ({
+      url: new URL(`/webhooks/stripe/${name}`, await workerd.url(worker)).href,
+      secret: name === "connect" ? CONNECT_SECRET : SECRET,
+    });
     return {
       wire,
       workerd,
+      pooled: pooler !== undefined,
       rows: async (text, values = []) => (await own.client.query(text, values)).rows,
-      deliver: async ({ worker, endpoint, event }) => {
-        const url = new URL(`/webhooks/stripe/${endpoint}`, await workerd.url(worker)).href;
-        const secret = endpoint === "connect" ? CONNECT_SECRET : SECRET;
-        return post({ url, secret }, JSON.stringify(event));
+      hearLog: (listener) => {
+        onLog = listener;
       },
+      endpoint,
+      deliver: async ({ worker, endpoint: name, event }) =>
+        post(await endpoint(worker, name), JSON.stringify(event)),
       tick: (worker) => workerd.scheduled(worker, "* * * * *").catch(() => undefined),
       retain: (worker) => workerd.scheduled(worker, "night").catch(() => undefined),
       quiet: async () => {

@@ -111,6 +111,15 @@ const NAMES: Readonly<Record<Message["from"], Readonly<Record<string, string>>>>
   },
 };
 
+/** A message to put in the place of one that carries a statement: Postgres refuses it, and goes on. */
+export function unintelligible({ type }: Boundary): Buffer {
+  // A Parse has the statement's name before it, and the number of its parameters' types behind.
+  const rest = Buffer.from(type === "P" ? "\0refused\0\0\0" : "refused\0");
+  const head = Buffer.from(`${type}\0\0\0\0`);
+  head.writeInt32BE(rest.length + 4, 1);
+  return Buffer.concat([head, rest]);
+}
+
 const SHOWN_CHARACTERS = 44;
 
 function statementOf(type: string, bytes: Buffer): string | null {

@@ -1,0 +1,44 @@
+/** A share of the crash points of every path, and that each path goes where its name says. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { proveCrashPoints } from "./crash-points.ts";
+import { crashSection } from "./crash-report.ts";
+import { PATHS, WORKERS } from "./paths.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+/** What a conversation must hold to be of its kind, by words of its path's name. */
+const STATEMENTS: readonly (readonly [words: RegExp, statement: RegExp])[] = [
+  [/^sync|^async/, /^insert into "webhook_inbox"/],
+  [/contradiction/, /^insert into "discrepancies"/],
+  [/duplicate/, /^update "webhook_inbox" set duplicates/],
+  [/throws|refuses|permanent/, /^rollback/],
+  [/^(async|tick): .*process/, /^update "webhook_inbox" set processed_at/],
+  [/^(async|tick): .*failure/, /^update "webhook_inbox" set attempts/],
+  [/^tick/, /^with picked/],
+  [/crashed/, /^with crashed/],
+  [/gives back/, /^with unstarted/],
+  [/retention/, /^with old as materialized \( select id/],
+];
+
+/** Few enough for every test run, and prime, so that each way has its turn. */
+const EVERY = 37;
+
+let stage: Stage;
+
+beforeAll(async () => {
+  const opened = await openStage({ workers: WORKERS });
+  if (opened === null) throw new Error("Bug! Only a pooler can be missing.");
+  stage = opened;
+});
+
+afterAll(() => stage.stop());
+
+test.for(PATHS)("$name", async (path) => {
+  const report = await proveCrashPoints(stage, path, { every: EVERY });
+  for (const [words, statement] of STATEMENTS) {
+    if (words.test(path.name))
+      expect(report.statements).toContainEqual(expect.stringMatching(statement));
+  }
+  expect(report.boundaries).toBeGreaterThan(50);
+  expect(report.runs).toBeGreaterThan(3);
+  expect(crashSection(path.name, [report]).failures).toEqual([]);
+});

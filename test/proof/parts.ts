@@ -1,0 +1,117 @@
+/**
+ * The parts of the proof. Each plays on a stage of its own, with a Postgres, a wire and a workerd
+ * that no other part disturbs, so that they can run beside each other.
+ */
+import { CONTROL_WORKERS, proveControls } from "./controls.ts";
+import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash-points.ts";
+import { crashSection } from "./crash-report.ts";
+import { HOSTILE_WORKERS, proveHostileInput } from "./hostile.ts";
+import { ORDER_WORKERS, proveOrders } from "./orders.ts";
+import { PATHS, WORKERS } from "./paths.ts";
+import { proveRaces } from "./races.ts";
+import type { Section } from "./report.ts";
+import { proveSoak, SOAK_WORKERS } from "./soak.ts";
+import { openStage, type Stage, type StageOptions } from "./stage.ts";
+
+export interface PartOptions {
+  readonly seed: number;
+  readonly soakSeconds: number;
+  /** Ends the part, and whatever it has started. */
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+export interface Part {
+  readonly name: string;
+  /** @returns null when it needs what this machine has not. */
+  readonly run: (options: PartOptions) => Promise<Section | null>;
+}
+
+const HISTORIES = 250;
+const HISTORIES_POOLED = 100;
+const GENERATED_INPUTS = 1_500;
+/** A killed Worker is to the pooler what a cut before it is. */
+const WAYS_POOLED = WAYS.filter((way) => way !== "kill the Worker");
+
+/** What runs in turn; the lanes run beside each other. */
+export const LANES: readonly (readonly Part[])[] = [
+  [
+    onStage("crash", { workers: WORKERS }, (stage, { say }) => crashPoints(stage, WAYS, say)),
+    onStage("orders-pooled", { workers: ORDER_WORKERS, pooled: true }, (stage, { seed }) =>
+      proveOrders({ stage, seed, runs: HISTORIES_POOLED }),
+    ),
+  ],
+  [
+    onStage("controls", { workers: CONTROL_WORKERS }, (stage) => proveControls(stage)),
+    onStage("hostile", { workers: HOSTILE_WORKERS }, (stage, { seed }) =>
+      proveHostileInput({ stage, seed, generated: GENERATED_INPUTS }),
+    ),
+    {
+      name: "races",
+      run: ({ say }) =>
+        proveRaces({
+          lanes: 1,
+          onPair: ({ name, interleavings }) => say(`${name}, ${interleavings}`),
+        }),
+    },
+    onStage("orders", { workers: ORDER_WORKERS }, (stage, { seed }) =>
+      proveOrders({ stage, seed, runs: HISTORIES }),
+    ),
+    onStage("crash-pooled", { workers: WORKERS, pooled: true }, (stage, { say }) =>
+      crashPoints(stage, WAYS_POOLED, say),
+    ),
+  ],
+  [
+    onStage("soak", { workers: SOAK_WORKERS }, (stage, { seed, soakSeconds, signal }) =>
+      proveSoak({ stage, seed, seconds: soakSeconds / 2, signal }),
+    ),
+    onStage("soak-pooled", { workers: SOAK_WORKERS, pooled: true }, (stage, options) =>
+      proveSoak({ ...options, stage, seconds: options.soakSeconds / 2 }),
+    ),
+  ],
+];
+
+function onStage(
+  name: string,
+  options: StageOptions,
+  play: (stage: Stage, options: PartOptions) => Promise<Section>,
+): Part {
+  return {
+    name,
+    run: async (given) => {
+      const stage = await openStage(options);
+      if (stage === null) return null;
+      const stop = onlyOnce(stage.stop);
+      // What plays on it fails then.
+      given.signal.addEventListener("abort", () => void stop());
+      try {
+        given.signal.throwIfAborted();
+        const section = await play(stage, given);
+        return options.pooled
+          ? { ...section, title: `${section.title}, through PgBouncer` }
+          : section;
+      } finally {
+        await stop();
+      }
+    },
+  };
+}
+
+function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => (done ??= work());
+}
+
+async function crashPoints(
+  stage: Stage,
+  ways: readonly Way[],
+  say: (line: string) => void,
+): Promise<Section> {
+  const reports: PathReport[] = [];
+  for (const [index, path] of PATHS.entries()) {
+    const report = await proveCrashPoints(stage, path, { ways });
+    reports.push(report);
+    say(`${index + 1} of ${PATHS.length}: ${path.name}, ${report.runs} runs`);
+  }
+  return crashSection("Crash points", reports);
+}
