@@ -1,7 +1,7 @@
 /**
  * The linter's rules, and the floors of the house: imports go down only.
  *
- *   doors       index app cron retain faults endpoints http/* cli/*
+ *   doors       index app cron retain queue faults endpoints http/* cli/*
  *   business    billing/*
  *   mechanisms  inbox/* outbox/* reconcile/* stripe/*   (inbox and outbox: never each other)
  *   ground      db/* config log
@@ -16,7 +16,7 @@ interface Ban {
 }
 
 const doors: Ban = {
-  regex: "^\\.{1,2}/(.*/)?((http|cli)/.*|(index|app|cron|retain|faults|endpoints)\\.ts)$",
+  regex: "^\\.{1,2}/(.*/)?((http|cli)/.*|(index|app|cron|retain|queue|faults|endpoints)\\.ts)$",
   message: "Imports go down only: nothing below a door imports a door.",
 };
 const business: Ban = {
@@ -50,6 +50,7 @@ const outgoing: Ban = {
   regex: "/stripe/api\\.ts$",
   message: "Nothing outside the database is called in a transaction: use the outbox.",
 };
+const consequences: Ban = { ...outgoing, regex: "/consequences\\.ts$" };
 const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
 const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
 
@@ -76,7 +77,8 @@ export default defineConfig({
     floor(["src/*.ts"], forgery, driver, stripeSdk, hono),
     floor(["src/app.ts", "src/http/**"], forgery, driver, stripeSdk),
     floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
-    floor(["src/billing/**"], forgery, outgoing, doors, driver, stripeSdk, hono),
+    floor(["src/billing/**"], forgery, outgoing, consequences, doors, driver, stripeSdk, hono),
+    floor(["src/billing/consequences.ts"], forgery, doors, driver, stripeSdk, hono),
     floor(["src/inbox/**"], doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
     floor(["src/reconcile/**"], forgery, doors, business, driver, stripeSdk, hono),

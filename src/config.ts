@@ -63,6 +63,19 @@ const Vars = v.object({
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
 });
 
+/** A producer of Cloudflare Queues. */
+export interface Queue {
+  readonly sendBatch: (messages: Iterable<{ readonly body: unknown }>) => Promise<unknown>;
+}
+
+const Producer = v.custom<Queue>(
+  (binding) =>
+    typeof binding === "object" &&
+    binding !== null &&
+    "sendBatch" in binding &&
+    typeof binding.sendBatch === "function",
+);
+
 const Hyperdrive = v.object({ connectionString: v.pipe(v.string(), v.minLength(1)) });
 
 export type ReceiveMode = "sync" | "async";
@@ -86,6 +99,13 @@ export interface Settings {
     readonly tickBudgetMs: number;
   };
   readonly retention: { readonly payloadDays: number; readonly tombstoneDays: number };
+  /** How messages leave; null where no queue is bound: they wait. */
+  readonly dispatch: {
+    readonly queue: Queue;
+    readonly leaseSeconds: number;
+    readonly maxAttempts: number;
+    readonly backoffCapSeconds: number;
+  } | null;
   readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
 }
 
@@ -98,6 +118,11 @@ export function readSettings(env: Env): Settings {
   }
   const settings = vars.output;
   assertTogether(settings);
+  const queue = readQueue(env);
+  const retry = {
+    maxAttempts: settings.MAX_ATTEMPTS,
+    backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
+  };
   return {
     database: {
       connectionString: readConnectionString(env),
@@ -122,10 +147,8 @@ export function readSettings(env: Env): Settings {
       tickBudgetMs: settings.TICK_BUDGET_SECONDS * 1_000,
     },
     retention: { payloadDays: settings.RETENTION_DAYS, tombstoneDays: settings.TOMBSTONE_DAYS },
-    retry: {
-      maxAttempts: settings.MAX_ATTEMPTS,
-      backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
-    },
+    dispatch: queue && { queue, leaseSeconds: settings.LEASE_SECONDS, ...retry },
+    retry,
   };
 }
 
@@ -173,6 +196,37 @@ export function readSecrets(env: Env, binding: string): readonly [string, ...str
     );
   }
   return [first, ...others];
+}
+
+/**
+ * How Stripe's API is reached.
+ *
+ * @throws InvalidSetting
+ */
+export function readStripeApi(env: Env): { readonly key: string; readonly url: URL | null } {
+  const key = v.safeParse(v.pipe(v.string(), v.trim(), v.minLength(1)), env["STRIPE_API_KEY"]);
+  if (!key.success) {
+    throw new InvalidSetting(
+      "STRIPE_API_KEY",
+      "is not set: what follows from a booked payment is told to Stripe with it",
+    );
+  }
+  const given = env["STRIPE_API_URL"];
+  if (given === undefined) return { key: key.output, url: null };
+  const url = typeof given === "string" ? URL.parse(given) : null;
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new InvalidSetting("STRIPE_API_URL", "must be an http or https URL");
+  }
+  return { key: key.output, url };
+}
+
+function readQueue(env: Env): Queue | null {
+  const binding = env["OUTBOX_QUEUE"];
+  if (binding === undefined) return null;
+  const queue = v.safeParse(Producer, binding);
+  if (!queue.success)
+    throw new InvalidSetting("OUTBOX_QUEUE", "must be a queue: see wrangler.toml");
+  return queue.output;
 }
 
 function readConnectionString(env: Env): string {

@@ -1,6 +1,6 @@
 /**
  * One tick: parks what crashed for the last time, then claims and processes until nothing is due or
- * the budget is spent. Ticks may overlap; claims are disjoint.
+ * the budget is spent; then sends the messages that are due. Ticks may overlap; claims are disjoint.
  *
  * Fresh events come first, on a few connections at a time. Suspects, which may have killed the
  * Worker that last had them, follow one by one with nothing else under way, so that one of them
@@ -16,14 +16,16 @@ import { processAndLog, type Processed } from "./inbox/process.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
 import { log } from "./log.ts";
+import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
 
 export type TickCounts = Record<
-  Processed["outcome"] | "unavailable" | "crashed" | "released",
+  Processed["outcome"] | "unavailable" | "crashed" | "released" | "published" | "unsent",
   number
 >;
 
-/** What fresh events leave of the budget to suspects, so that neither starves the other. */
-const SHARE_OF_FRESH = 0.8;
+/** Until when, in shares of the budget, so that fresh events, suspects and messages all get some. */
+const FRESH_UNTIL = 0.7;
+const SUSPECTS_UNTIL = 0.85;
 /** Kept free, of a lease, to record a failure. */
 const RECORDING_MS = 2_000;
 
@@ -65,13 +67,32 @@ async function work(
   await onConnection(async (db) => {
     counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
   });
-  const freshUntil = endsAt - process.tickBudgetMs * (1 - SHARE_OF_FRESH);
+  const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
   const lanes = Array.from({ length: process.concurrency }, () =>
-    drain("fresh", process.claimBatch, freshUntil),
+    drain("fresh", process.claimBatch, atShare(FRESH_UNTIL)),
   );
   const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
-  await drain("suspects", 1, endsAt);
+  await drain("suspects", 1, atShare(SUSPECTS_UNTIL));
+  if (settings.dispatch) await onConnection((db) => dispatch(db, settings, endsAt, counts));
+}
+
+async function dispatch(
+  db: Connection,
+  { dispatch: dispatching, process: { timeouts } }: Settings,
+  until: number,
+  counts: TickCounts,
+): Promise<void> {
+  if (!dispatching) return;
+  const policy = { ...dispatching, timeouts };
+  counts.crashed += await parkCrashedMessages(db, policy);
+  while (Date.now() < until) {
+    const sent = await dispatchBatch(db, sendTo(dispatching.queue), policy);
+    if (sent === null) return;
+    counts.published += sent.published;
+    counts.unsent += sent.unsent;
+    counts.needs_review += sent.parked;
+  }
 }
 
 interface Lane {
@@ -130,5 +151,7 @@ function noCounts(): TickCounts {
     unavailable: 0,
     crashed: 0,
     released: 0,
+    published: 0,
+    unsent: 0,
   };
 }

@@ -1,8 +1,7 @@
 /** What may be said of a fault: its class, and texts that are our own. */
 import { InvalidSetting } from "./config.ts";
 import { DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
-import { errorClass } from "./inbox/retry.ts";
-import type { Fields } from "./log.ts";
+import { errorClass, type Fields } from "./log.ts";
 
 export function explain(fault: unknown): Fields {
   if (fault instanceof InvalidSetting) {

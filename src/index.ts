@@ -3,6 +3,7 @@ import { createApp } from "./app.ts";
 import type { Env } from "./config.ts";
 import { tick } from "./cron.ts";
 import { endpoints } from "./endpoints.ts";
+import { type Batch, consumeBatch } from "./queue.ts";
 import { retain } from "./retain.ts";
 
 type Context = Pick<ExecutionContext, "waitUntil">;
@@ -16,4 +17,6 @@ export default {
     const afterwards = (rest: Promise<unknown>): void => ctx.waitUntil(rest);
     await (cron === RETENTION_CRON ? retain(env, afterwards) : tick(endpoints, env, afterwards));
   },
+  queue: (batch: Batch, env: Env, ctx: Context) =>
+    consumeBatch(batch, env, (rest) => ctx.waitUntil(rest)),
 } satisfies ExportedHandler<Env>;

@@ -16,3 +16,9 @@ export function log(level: Level, message: string, fields: Fields): void {
       return console.error(line);
   }
 }
+
+/** The name of an error's class, if it is nothing but a name. */
+export function errorClass(error: unknown): string {
+  const name = error instanceof Error ? error.name : "NotAnError";
+  return /^\w{1,64}$/.test(name) ? name : "Error";
+}

@@ -8,12 +8,13 @@ import { withConnection } from "./db/with-connection.ts";
 import { explain } from "./faults.ts";
 import { deleteTombstones, purgePayloads } from "./inbox/retention.ts";
 import { log } from "./log.ts";
-import { deletePublished } from "./outbox/retention.ts";
+import { deleteDoneCalls, deleteDoneMessages } from "./outbox/retention.ts";
 
 export interface RetentionCounts {
   payloads: number;
   tombstones: number;
   messages: number;
+  calls: number;
 }
 
 export async function retain(
@@ -21,7 +22,7 @@ export async function retain(
   afterwards: (rest: Promise<unknown>) => void,
 ): Promise<RetentionCounts> {
   const startedAt = Date.now();
-  const counts: RetentionCounts = { payloads: 0, tombstones: 0, messages: 0 };
+  const counts: RetentionCounts = { payloads: 0, tombstones: 0, messages: 0, calls: 0 };
   try {
     const settings = readSettings(env);
     const { tickBudgetMs, timeouts } = settings.process;
@@ -45,9 +46,10 @@ async function purge(
   const steps = {
     payloads: () => purgePayloads(db, payloadDays, timeouts),
     tombstones: () => deleteTombstones(db, tombstoneDays, timeouts),
-    messages: () => deletePublished(db, payloadDays, timeouts),
+    messages: () => deleteDoneMessages(db, payloadDays, timeouts),
+    calls: () => deleteDoneCalls(db, tombstoneDays, timeouts),
   };
-  for (const name of ["payloads", "tombstones", "messages"] as const) {
+  for (const name of ["payloads", "tombstones", "messages", "calls"] as const) {
     for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) {
       done = await steps[name]();
     }

@@ -1,6 +1,7 @@
 /**
- * `npm run requeue`: has events that need review, or were ignored, processed again. Works against
- * any database that DATABASE_URL names, a deployed one too; shows how many first, and asks.
+ * `npm run requeue`: has events that need review, or were ignored, processed again, and messages
+ * that did not come through sent again. Works against any database that DATABASE_URL names, a
+ * deployed one too; shows how many first, and asks.
  */
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
@@ -8,12 +9,15 @@ import { connect } from "../db/connect.ts";
 import { explain } from "../faults.ts";
 import { countRequeueable, requeue } from "../inbox/review.ts";
 import type { Selection } from "../inbox/transitions.ts";
+import { countResendable, type MessageSelection, resend } from "../outbox/review.ts";
 
-const HELP = `Has parked or ignored events processed again, by the next tick.
+const HELP = `Has parked or ignored events processed again, or messages sent again, by the next tick.
 
   npm run requeue -- --id evt_…                one event
   npm run requeue -- --reason TypeError        all that are parked with this last_error
   npm run requeue -- --ignored-reason livemode all that were ignored for this reason
+  npm run requeue -- --message 42              one message that is parked, or whose call is
+  npm run requeue -- --message-reason Uncertain  all of them with this last_error
   --yes                                        without asking
 
 DATABASE_URL names the database, for instance postgres://postgres@127.0.0.1:54329/stripe_inbox
@@ -24,30 +28,44 @@ const TIMEOUTS = { lockTimeoutMs: 10_000, statementTimeoutMs: 300_000 };
 
 class Usage extends Error {}
 
-function parseFlags(args: string[]): { selection: Selection | null; yes: boolean } {
+type Chosen = { readonly events: Selection } | { readonly messages: MessageSelection };
+
+function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
   const { values } = parseArgs({
     args,
     options: {
       id: { type: "string" },
       reason: { type: "string" },
       "ignored-reason": { type: "string" },
+      message: { type: "string" },
+      "message-reason": { type: "string" },
       yes: { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  if (values.help) return { selection: null, yes: false };
-  const selections: Selection[] = [
-    ...(values.id === undefined ? [] : [{ eventId: values.id }]),
-    ...(values.reason === undefined ? [] : [{ reason: values.reason }]),
-    ...(values["ignored-reason"] === undefined
-      ? []
-      : [{ ignoredReason: values["ignored-reason"] }]),
+  if (values.help) return { chosen: null, yes: false };
+  const { id, reason, message, yes } = values;
+  const ignoredReason = values["ignored-reason"];
+  const messageReason = values["message-reason"];
+  const all: Chosen[] = [
+    ...(id === undefined ? [] : [{ events: { eventId: id } }]),
+    ...(reason === undefined ? [] : [{ events: { reason } }]),
+    ...(ignoredReason === undefined ? [] : [{ events: { ignoredReason } }]),
+    ...(message === undefined ? [] : [{ messages: { messageId: readId(message) } }]),
+    ...(messageReason === undefined ? [] : [{ messages: { reason: messageReason } }]),
   ];
-  const [selection] = selections;
-  if (!selection || selections.length > 1) {
-    throw new Usage("Say which: one of --id, --reason and --ignored-reason.");
+  const [chosen] = all;
+  if (!chosen || all.length > 1) {
+    throw new Usage(
+      "Say which: one of --id, --reason, --ignored-reason, --message and --message-reason.",
+    );
   }
-  return { selection, yes: values.yes };
+  return { chosen, yes };
+}
+
+function readId(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new Usage(`--message: "${text}" is not the id of a message.`);
+  return Number(text);
 }
 
 async function confirm(question: string): Promise<boolean> {
@@ -59,18 +77,27 @@ async function confirm(question: string): Promise<boolean> {
 }
 
 async function main(args: string[]): Promise<void> {
-  const { selection, yes } = parseFlags(args);
-  if (!selection) return console.log(HELP);
+  const { chosen, yes } = parseFlags(args);
+  if (!chosen) return console.log(HELP);
   const connectionString = process.env["DATABASE_URL"];
   if (!connectionString) throw new Usage("DATABASE_URL says which database; it is not set.");
 
   const db = await connect({ connectionString, pipeline: true }, new AbortController().signal);
   try {
-    const events = await countRequeueable(db, selection, TIMEOUTS);
-    console.log(`${events} parked or ignored events match.`);
-    if (events === 0) return;
-    if (!yes && !(await confirm(`Process them again? [y/N] `))) return console.log("Left alone.");
-    console.log(`${await requeue(db, selection, TIMEOUTS)} are due now; the next tick takes them.`);
+    const count =
+      "events" in chosen
+        ? await countRequeueable(db, chosen.events, TIMEOUTS)
+        : await countResendable(db, chosen.messages, TIMEOUTS);
+    const what = "events" in chosen ? "parked or ignored events" : "messages";
+    console.log(`${count} ${what} match.`);
+    if (count === 0) return;
+    const question = "events" in chosen ? "Process them again?" : "Send them again?";
+    if (!yes && !(await confirm(`${question} [y/N] `))) return console.log("Left alone.");
+    const taken =
+      "events" in chosen
+        ? await requeue(db, chosen.events, TIMEOUTS)
+        : await resend(db, chosen.messages, TIMEOUTS);
+    console.log(`${taken} are due now; the next tick takes them.`);
   } finally {
     await db.close();
   }

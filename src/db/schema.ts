@@ -177,6 +177,9 @@ export const outbox = pgTable(
     createdAt: time("created_at").notNull().defaultNow(),
     /** Null while the message has not left. */
     publishedAt: time("published_at"),
+    /** When what follows from it was known to have happened; null while it is not. */
+    doneAt: time("done_at"),
+    /** When the message may be claimed (again): the end of a lease, or of a back-off. */
     availableAt: time("available_at").notNull().defaultNow(),
     attempts: integer("attempts").notNull().default(0),
     fence: fence(),
@@ -187,9 +190,24 @@ export const outbox = pgTable(
     index("outbox_unpublished")
       .on(message.aggregateType, message.aggregateId, message.id)
       .where(sql`${message.publishedAt} is null`),
-    index("outbox_published")
+    index("outbox_due")
+      .on(message.availableAt)
+      .where(sql`${message.publishedAt} is null and ${message.parkedAt} is null`),
+    // For the age of the oldest that left and is not done, and how many are.
+    index("outbox_not_done")
       .on(message.publishedAt)
-      .where(sql`${message.publishedAt} is not null`),
+      .where(sql`${message.publishedAt} is not null and ${message.doneAt} is null`),
+    // For retention.
+    index("outbox_done")
+      .on(message.doneAt)
+      .where(sql`${message.doneAt} is not null`),
+    index("outbox_parked")
+      .on(message.lastError)
+      .where(sql`${message.parkedAt} is not null`),
+    check(
+      "outbox_done_when_published",
+      sql`${message.doneAt} is null or ${message.publishedAt} is not null`,
+    ),
     check(
       "outbox_published_or_parked",
       sql`${message.publishedAt} is null or ${message.parkedAt} is null`,
@@ -200,6 +218,55 @@ export const outbox = pgTable(
     ),
     check("outbox_payload_is_an_object", sql`jsonb_typeof(${message.payload}) = 'object'`),
     check("outbox_counts", sql`${message.attempts} >= 0 and ${message.fence} >= 0`),
+  ],
+);
+
+/** One call to the outside, made for one message: whether it is known to have happened. */
+export const callJournal = pgTable(
+  "call_journal",
+  {
+    /** The idempotency key that every attempt of the call carries. */
+    key: text("key").primaryKey(),
+    messageId: bigint("message_id", { mode: "number" }).notNull(),
+    /** `calling`: it is under way, failed, or nobody knows; `parked`: a person must look. */
+    state: text("state", { enum: ["calling", "done", "parked"] }).notNull(),
+    attempts: integer("attempts").notNull(),
+    fence: fence(),
+    /**
+     * When the first attempt began that may have happened: since then the other side may know the
+     * key. Null: none has.
+     */
+    firstCalledAt: time("first_called_at"),
+    /** When it may be tried again: the end of a lease, or of a back-off. */
+    availableAt: time("available_at").notNull(),
+    doneAt: time("done_at"),
+    parkedAt: time("parked_at"),
+    /** What came of it, in a word. */
+    result: text("result"),
+    /** An error's class or code; never its message. */
+    lastError: text("last_error"),
+  },
+  (call) => [
+    // For a person who has a message sent again.
+    index("call_journal_message_id").on(call.messageId),
+    index("call_journal_parked")
+      .on(call.lastError)
+      .where(sql`${call.state} = 'parked'`),
+    index("call_journal_done")
+      .on(call.doneAt)
+      .where(sql`${call.state} = 'done'`),
+    check("call_journal_state", sql`${call.state} in ('calling', 'done', 'parked')`),
+    check(
+      "call_journal_done_with_result",
+      sql`(${call.state} = 'done') = (${call.doneAt} is not null)
+        and (${call.state} = 'done') = (${call.result} is not null)`,
+    ),
+    check(
+      "call_journal_parked_has_reason",
+      sql`(${call.state} = 'parked') = (${call.parkedAt} is not null)
+        and (${call.state} <> 'parked' or ${call.lastError} is not null)`,
+    ),
+    check("call_journal_counts", sql`${call.attempts} >= 0 and ${call.fence} >= 0`),
   ],
 );
 

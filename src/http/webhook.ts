@@ -1,11 +1,13 @@
 /** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
 import { Hono } from "hono";
 import { readSecrets, readSettings, type ReceiveMode, type Settings } from "../config.ts";
+import type { Connection } from "../db/connect.ts";
 import { BEHIND_MS, withConnection, type WorkTime } from "../db/with-connection.ts";
 import { DEFAULT_ENDPOINT, type Endpoints, rulesOf } from "../endpoints.ts";
 import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
 import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
 import type { Delivery } from "../inbox/transitions.ts";
+import { dispatchBatch, sendTo } from "../outbox/dispatch.ts";
 import { verifyEvent } from "../stripe/verify.ts";
 import { answer, type DoorEnv, note } from "./answers.ts";
 import { BODY_LIMITS, readBody } from "./body.ts";
@@ -64,14 +66,30 @@ function receive(
   const { retry, receive: timeouts, process, processing, database } = settings;
   return withConnection(database, time, async ({ db, remainingMs, behind }) => {
     if (processing && mode === "sync") {
-      return receiveSync(db, delivery, { ...retry, timeouts, remainingMs });
+      const received = await receiveSync(db, delivery, { ...retry, timeouts, remainingMs });
+      if (received.outcome === "processed") behind(() => dispatch(db, settings));
+      return received;
     }
     const leaseSeconds = processing ? process.leaseSeconds : null;
     const { received, claim } = await receiveAsync(db, delivery, leaseSeconds, timeouts);
     const rules = new Map([[delivery.endpoint.name, delivery.endpoint]]);
-    if (claim) behind(() => processAndLog(db, claim, rules, processPolicy(settings), false));
+    if (claim) {
+      behind(async () => {
+        const outcome = await processAndLog(db, claim, rules, processPolicy(settings), false);
+        if (outcome === "processed") await dispatch(db, settings);
+      });
+    }
     return received;
   });
+}
+
+/** What was just booked leaves at once; should that fail, the next tick sends it. */
+async function dispatch(
+  db: Connection,
+  { dispatch: dispatching, receive: timeouts }: Settings,
+): Promise<void> {
+  if (!dispatching) return;
+  await dispatchBatch(db, sendTo(dispatching.queue), { ...dispatching, timeouts });
 }
 
 /** The claim's own time: whatever is not done by then, the next tick takes when the lease ends. */

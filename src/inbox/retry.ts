@@ -3,6 +3,7 @@
  */
 import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
 import { OpeningFailed } from "../db/transaction.ts";
+import { errorClass } from "../log.ts";
 
 /**
  * Thrown by a handler: trying again can never help, a person must look.
@@ -62,10 +63,4 @@ export function parksAtAttempt(kind: FailureKind, maxAttempts: number): number |
     case "infrastructure":
       return null;
   }
-}
-
-/** The name of an error's class, if it is nothing but a name. */
-export function errorClass(error: unknown): string {
-  const name = error instanceof Error ? error.name : "NotAnError";
-  return /^\w{1,64}$/.test(name) ? name : "Error";
 }

@@ -1,13 +1,13 @@
-/** Deletes messages that have left, a bounded batch a call; never one that is still to leave. */
+/** Deletes messages and calls that are done, a bounded batch a call; never one that is not. */
 import { sql } from "drizzle-orm";
 import type { Connection } from "../db/connect.ts";
-import { outbox } from "../db/schema.ts";
+import { callJournal as journal, outbox } from "../db/schema.ts";
 import { type Timeouts, inOneFlight, insideTransaction } from "../db/transaction.ts";
 
 const BATCH = 1_000;
 
-/** @returns how many were deleted, of those published more than so many days ago. */
-export async function deletePublished(
+/** @returns how many messages were deleted, of those done more than so many days ago. */
+export async function deleteDoneMessages(
   db: Connection,
   days: number,
   timeouts: Timeouts,
@@ -15,11 +15,30 @@ export async function deletePublished(
   const remove = sql`
     with old as materialized (
       select id from ${outbox}
-      where ${outbox.publishedAt} < now() - ${days}::int * interval '1 day'
-      order by ${outbox.publishedAt} limit ${BATCH} for update skip locked
+      where ${outbox.doneAt} < now() - ${days}::int * interval '1 day'
+      order by ${outbox.doneAt} limit ${BATCH} for update skip locked
     )
     delete from ${outbox} using old
-    where ${outbox.id} = old.id and ${outbox.publishedAt} is not null and ${insideTransaction}
+    where ${outbox.id} = old.id and ${outbox.doneAt} is not null and ${insideTransaction}
+    returning 1`;
+  const [removed = []] = await inOneFlight(db, timeouts, [remove]);
+  return removed.length;
+}
+
+/** @returns how many calls were forgotten, of those done more than so many days ago. */
+export async function deleteDoneCalls(
+  db: Connection,
+  days: number,
+  timeouts: Timeouts,
+): Promise<number> {
+  const remove = sql`
+    with old as materialized (
+      select key from ${journal}
+      where ${journal.state} = 'done' and ${journal.doneAt} < now() - ${days}::int * interval '1 day'
+      order by ${journal.doneAt} limit ${BATCH} for update skip locked
+    )
+    delete from ${journal} using old
+    where ${journal.key} = old.key and ${journal.state} = 'done' and ${insideTransaction}
     returning 1`;
   const [removed = []] = await inOneFlight(db, timeouts, [remove]);
   return removed.length;

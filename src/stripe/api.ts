@@ -2,6 +2,72 @@
  * The outgoing side of Stripe. Handlers cannot reach it: nothing outside the database is called in
  * a transaction; consequences leave by the outbox.
  */
+import { Stripe } from "stripe";
+import { errorClass } from "../log.ts";
+import { CallFailed } from "../outbox/consume.ts";
+
+export interface StripeApi {
+  readonly key: string;
+  /** Null: Stripe's own. */
+  readonly url: URL | null;
+}
+
+/** Longer than Stripe takes, shorter than any lease. */
+const CALL_TIMEOUT_MS = 20_000;
+/** The longest delay that a queue takes. */
+const LONGEST_DELAY_SECONDS = 43_200;
+
+/** Tries each call once: what follows from a failure is decided by whoever keeps the journal. */
+export function createStripe({ key, url }: StripeApi): Stripe {
+  return new Stripe(key, {
+    httpClient: Stripe.createFetchHttpClient(),
+    maxNetworkRetries: 0,
+    timeout: CALL_TIMEOUT_MS,
+    telemetry: false,
+    ...(url === null
+      ? {}
+      : {
+          host: url.hostname,
+          protocol: url.protocol === "http:" ? "http" : "https",
+          ...(url.port === "" ? {} : { port: url.port }),
+        }),
+  });
+}
+
+/**
+ * What a failed call means. Stripe answers a repeated key with what it answered first, also with a
+ * 500; a 409 says that the same call is under way.
+ * https://docs.stripe.com/api/errors, https://docs.stripe.com/error-low-level
+ *
+ * @throws CallFailed
+ */
+export async function callStripe<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    throw asCallFailed(error);
+  }
+}
+
+function asCallFailed(error: unknown): CallFailed {
+  if (!(error instanceof Stripe.errors.StripeError)) {
+    return new CallFailed("uncertain", errorClass(error));
+  }
+  if (error.statusCode === undefined) return new CallFailed("uncertain", error.type);
+  const { statusCode: status, headers } = error;
+  const code = `Stripe:${status}`;
+  const retryAfterSeconds = readRetryAfter(headers?.["retry-after"]);
+  if (status === 429) return new CallFailed("not now", code, { retryAfterSeconds });
+  if (status >= 500 || status === 409) {
+    return new CallFailed("uncertain", code, { retryAfterSeconds });
+  }
+  return new CallFailed("refused", code);
+}
+
+function readRetryAfter(header: string | undefined): number | null {
+  if (header === undefined || !/^\d{1,9}$/.test(header)) return null;
+  return Math.min(Number(header), LONGEST_DELAY_SECONDS);
+}
 
 /**
  * The idempotency key of a call that follows from an event: the same event and action give the same

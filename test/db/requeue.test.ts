@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { idempotencyKey } from "../../src/stripe/api.ts";
 import { ROOT } from "../local/run-file.ts";
+import type { ApiOptions } from "../local/stripe-api.ts";
 import { bookAfter, ONE_BOOKING, progress } from "../worker/disturbances.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
+import { journalRows, openOutbound } from "./outbox.ts";
 
 interface Ran {
   readonly status: number;
@@ -105,3 +107,28 @@ test("an idempotency key names the event and the action, and nothing else makes 
   expect(() => idempotencyKey("evt_1", "Update customer")).toThrow(RangeError);
   expect(() => idempotencyKey("e".repeat(255), "a")).toThrow(RangeError);
 });
+
+test("a message that could not be sent, and one whose call needs review, are sent again", async () => {
+  const outbound = await openOutbound({ env: { MAX_ATTEMPTS: "1" }, api: { fault: failOnce() } });
+  const { inbox, queue, api } = outbound;
+  queue.before = () => Promise.reject(new TypeError("The queue is full."));
+  await inbox.deliver(anInvoiceEvent());
+  queue.before = () => Promise.resolve();
+  expect((await requeue(inbox, "--message-reason", "TypeError", "--yes")).text).toContain(
+    "1 are due now",
+  );
+  await inbox.tick();
+  await outbound.consume(queue.messages);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Stripe:400" }]);
+  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  await inbox.tick();
+  await outbound.consume(queue.messages.slice(1));
+  expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
+  expect(api.calls).toHaveLength(2);
+  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("0 messages match");
+  expect(await requeue(inbox, "--message", "x", "--yes")).toMatchObject({ status: 1 });
+});
+
+function failOnce(): NonNullable<ApiOptions["fault"]> {
+  return ({ n }) => (n === 1 ? { status: 400 } : null);
+}

@@ -1,4 +1,5 @@
 /** What a person reads of a round: a line of progress, and the table at its end. */
+import type { Effects } from "./effects.ts";
 import type { Round } from "./round.ts";
 
 const MAX_PROBLEMS = 20;
@@ -10,6 +11,7 @@ export function roundTable({
   deliveries,
   expected,
   audit,
+  effects,
   cuts,
   byCron,
   seconds,
@@ -32,6 +34,7 @@ export function roundTable({
     ["invoices", books.invoices.length, counts(countBy(books.invoices, (row) => row.status))],
     ["entries", books.entries.length, sums(books.entries)],
     ["messages", books.messages.length, "in the outbox"],
+    ...(effects === null ? [] : [callsRow(effects)]),
     [
       "discrepancies",
       books.discrepancies.length,
@@ -52,6 +55,10 @@ export function roundTable({
   ];
   if (notes.length > 0) lines.push("", ...notes.map((note) => `  ${note}`));
   return [...lines, "", ...verdict(problems)].join("\n");
+}
+
+function callsRow({ due, calls }: Effects): [string, number, string] {
+  return ["calls", calls, `to Stripe, on account of ${due} payments; some were made to fail`];
 }
 
 function sayByCron(events: number): string {

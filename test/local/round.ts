@@ -3,6 +3,7 @@ import { type Audit, type AuditOptions, type Books, audit } from "./audit.ts";
 import { type ExpectedBooks, expectedBooks } from "./books.ts";
 import { type DeliveryReport, deliver, planDeliveries } from "./deliver.ts";
 import { Random } from "./random.ts";
+import { auditEffects, type Effects } from "./effects.ts";
 import type { Receiver } from "./run-file.ts";
 import { type EndpointName, makeStream } from "./stream.ts";
 import { cutConnection } from "./trouble.ts";
@@ -23,6 +24,8 @@ export interface Round {
   readonly deliveries: DeliveryReport;
   readonly expected: ExpectedBooks;
   readonly audit: Audit;
+  /** What followed at the fake Stripe API; null where there is none to ask. */
+  readonly effects: Effects | null;
   readonly cuts: number;
   /** How many events were left over, by whatever happened, and processed by the cron. */
   readonly byCron: number;
@@ -65,14 +68,16 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
     ...(signal ? { signal } : {}),
     ...(onWait ? { onWait } : {}),
   });
+  const effects = await auditEffects(receiver, [...expected.mentioned], signal);
   return {
     deliveries,
     expected,
     audit: result,
+    effects,
     cuts: cutCount,
     byCron: countByCron(deliveries, result.books),
     seconds: (performance.now() - begun) / 1000,
-    problems: [...problemsOf(deliveries), ...result.differences],
+    problems: [...problemsOf(deliveries), ...result.differences, ...(effects?.differences ?? [])],
   };
 }
 

@@ -20,6 +20,8 @@ const Receiver = v.object({
   secrets: v.object({ billing: v.string(), connect: v.string() }),
   /** The endpoints' livemode rule; null accepts both. */
   livemode: v.nullable(v.boolean()),
+  /** The fake Stripe API that the Worker calls; null when it calls another one, or none. */
+  apiUrl: v.nullable(v.string()),
 });
 export type Receiver = Readonly<v.InferOutput<typeof Receiver>>;
 

@@ -63,6 +63,8 @@ async function main(args: string[]): Promise<boolean> {
   const receiver = {
     url,
     livemode: account.livemode,
+    // Another receiver's calls go to an API that is not ours to ask.
+    apiUrl: flags.url === undefined ? (running?.apiUrl ?? null) : null,
     secrets: {
       billing: flags.secret ?? account.secrets.billing,
       connect: flags["connect-secret"] ?? account.secrets.connect,

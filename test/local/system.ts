@@ -9,6 +9,7 @@ import { findInstallation } from "./postgres-binaries.ts";
 import { startCluster } from "./postgres.ts";
 import { LOCAL, ROOT, type Receiver, claimRun } from "./run-file.ts";
 import { accountOf } from "./settings.ts";
+import { sometimes, startStripeApi } from "./stripe-api.ts";
 import { WORKER_LOG, startWorker } from "./worker.ts";
 
 export interface System {
@@ -32,6 +33,8 @@ const DATABASE = "stripe_inbox";
 /** The one that `wrangler.toml` names, for `npx wrangler dev`. */
 const POSTGRES_PORT = 54_329;
 const WORKER_PORT = 8_787;
+/** Of the calls to the fake Stripe API. */
+const FAULTS_PERCENT = 20;
 
 export async function startSystem({ settings, signal, say }: SystemOptions): Promise<System> {
   const run = await claimRun(say);
@@ -58,16 +61,32 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     say(`Postgres is ready: ${withoutPassword(databaseUrl)}`);
     signal.throwIfAborted();
 
+    const apiUrl = await startFakeApi();
     const preferredPort = Number(process.env["PORT"] ?? WORKER_PORT);
-    const worker = await startWorker({ databaseUrl, settings, preferredPort, run, signal, say });
+    const worker = await startWorker({
+      databaseUrl,
+      settings: apiUrl === null ? settings : { ...settings, ...apiSettings(apiUrl) },
+      preferredPort,
+      run,
+      signal,
+      say,
+    });
     endings.push(() => worker.stop());
     broken.push(worker.ended.then(() => `The Worker ended by itself (log: ${WORKER_LOG}).`));
     const mode = settings["RECEIVE_MODE"] ?? "sync";
     say(`The Worker is ready: ${worker.url} (mode ${mode}; log: ${relative(ROOT, WORKER_LOG)})`);
 
-    const receiver = { url: worker.url, databaseUrl, ...accountOf(settings) };
+    const receiver = { url: worker.url, databaseUrl, apiUrl, ...accountOf(settings) };
     run.serve(receiver);
     return { receiver, ownsDatabase: !given, broken: Promise.race(broken), stop };
+
+    /** Unless the Worker is to call another one. */
+    async function startFakeApi(): Promise<string | null> {
+      if (settings["STRIPE_API_KEY"] !== undefined) return null;
+      const api = await startStripeApi({ fault: sometimes(Math.random, FAULTS_PERCENT) });
+      endings.push(() => api.close());
+      return api.url;
+    }
 
     async function startOwnPostgres(): Promise<string> {
       const { home } = await findInstallation();
@@ -87,6 +106,10 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     await stop();
     throw error;
   }
+}
+
+function apiSettings(apiUrl: string): Record<string, string> {
+  return { STRIPE_API_KEY: "sk_test_made_up_for_this_machine", STRIPE_API_URL: apiUrl };
 }
 
 function rootCause(error: unknown): string {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { proveCrashPoints } from "./crash-points.ts";
 import { crashSection } from "./crash-report.ts";
-import { PATHS, WORKERS } from "./paths.ts";
+import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "./paths.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** What a conversation must hold to be of its kind, by words of its path's name. */
@@ -16,6 +16,8 @@ const STATEMENTS: readonly (readonly [words: RegExp, statement: RegExp])[] = [
   [/^tick/, /^with picked/],
   [/crashed/, /^with crashed/],
   [/gives back/, /^with unstarted/],
+  [/dispatched|leaves/, /^with picked as materialized \( select id/],
+  [/queue/, /^insert into "call_journal"/],
   [/retention/, /^with old as materialized \( select id/],
 ];
 
@@ -25,14 +27,14 @@ const EVERY = 37;
 let stage: Stage;
 
 beforeAll(async () => {
-  const opened = await openStage({ workers: WORKERS });
+  const opened = await openStage({ workers: WORKERS, fault });
   if (opened === null) throw new Error("Bug! Only a pooler can be missing.");
   stage = opened;
 });
 
 afterAll(() => stage.stop());
 
-test.for(PATHS)("$name", async (path) => {
+test.for([...PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
   const report = await proveCrashPoints(stage, path, { every: EVERY });
   for (const [words, statement] of STATEMENTS) {
     if (words.test(path.name))

@@ -132,7 +132,7 @@ function parse(text: string): unknown {
 
 /** A number of more than 400 digits is stored, and handled, as its text. */
 function asStored(text: string, event: Json): Json {
-  if (!/[eE]|\d{400}/.test(text)) return event;
+  if (!/\d[eE]|\d{400}/.test(text)) return event;
   const value: unknown = JSON.parse(
     text,
     (_key: string, part: unknown, context?: { source?: string }) => {

@@ -7,7 +7,7 @@ import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash-point
 import { crashSection } from "./crash-report.ts";
 import { HOSTILE_WORKERS, proveHostileInput } from "./hostile.ts";
 import { ORDER_WORKERS, proveOrders } from "./orders.ts";
-import { PATHS, WORKERS } from "./paths.ts";
+import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "./paths.ts";
 import { proveRaces } from "./races.ts";
 import type { Section } from "./report.ts";
 import { proveSoak, SOAK_WORKERS } from "./soak.ts";
@@ -30,13 +30,17 @@ export interface Part {
 const HISTORIES = 250;
 const HISTORIES_POOLED = 100;
 const GENERATED_INPUTS = 1_500;
-/** A killed Worker is to the pooler what a cut before it is. */
-const WAYS_POOLED = WAYS.filter((way) => way !== "kill the Worker");
+const CRASHES = { workers: WORKERS, fault } as const;
+/**
+ * A killed Worker is to the pooler what a cut is, and before a message is after the one before it,
+ * whichever side that came from.
+ */
+const WAYS_POOLED = WAYS.filter((way) => way !== "kill the Worker" && way !== "cut before");
 
 /** What runs in turn; the lanes run beside each other. */
 export const LANES: readonly (readonly Part[])[] = [
   [
-    onStage("crash", { workers: WORKERS }, (stage, { say }) => crashPoints(stage, WAYS, say)),
+    onStage("crash", CRASHES, (stage, { say }) => crashPoints(stage, WAYS, say)),
     onStage("orders-pooled", { workers: ORDER_WORKERS, pooled: true }, (stage, { seed }) =>
       proveOrders({ stage, seed, runs: HISTORIES_POOLED }),
     ),
@@ -57,7 +61,7 @@ export const LANES: readonly (readonly Part[])[] = [
     onStage("orders", { workers: ORDER_WORKERS }, (stage, { seed }) =>
       proveOrders({ stage, seed, runs: HISTORIES }),
     ),
-    onStage("crash-pooled", { workers: WORKERS, pooled: true }, (stage, { say }) =>
+    onStage("crash-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
       crashPoints(stage, WAYS_POOLED, say),
     ),
   ],
@@ -108,10 +112,11 @@ async function crashPoints(
   say: (line: string) => void,
 ): Promise<Section> {
   const reports: PathReport[] = [];
-  for (const [index, path] of PATHS.entries()) {
+  const paths = [...PATHS, ...OUTBOUND_PATHS];
+  for (const [index, path] of paths.entries()) {
     const report = await proveCrashPoints(stage, path, { ways });
     reports.push(report);
-    say(`${index + 1} of ${PATHS.length}: ${path.name}, ${report.runs} runs`);
+    say(`${index + 1} of ${paths.length}: ${path.name}, ${report.runs} runs`);
   }
   return crashSection("Crash points", reports);
 }

@@ -3,6 +3,7 @@
  * can be had again and again: what is there before it, and what sets it off.
  */
 import { delivery, type DeliveryOptions } from "./deliveries.ts";
+import type { ApiOptions } from "../local/stripe-api.ts";
 import type { Delivery, Stage } from "./stage.ts";
 import type { Failure } from "./workers/receiver.ts";
 
@@ -32,6 +33,8 @@ export const WORKERS = {
     entry: "test/proof/workers/receiver.ts",
     vars: { LEASE_SECONDS: "3", STATEMENT_TIMEOUT_MS: "2900", LOCK_TIMEOUT_MS: "2000" },
   },
+  /** Its messages leave. */
+  sending: { entry: "test/proof/workers/receiver.ts", sends: true },
   /** Stores and processes nothing: what it took waits for a tick. */
   paused: { entry: "test/proof/workers/receiver.ts", vars: { PROCESSING: "paused" } },
 } as const;
@@ -40,6 +43,10 @@ const THROWS: Failure = { how: "throw", attempts: 1 };
 const REFUSED: Failure = { how: "statement", attempts: 1 };
 const UNSENDABLE: Failure = { how: "parameter", attempts: 1 };
 const NEVER: Failure = { how: "permanent" };
+
+/** An event whose consequence goes wrong at first. */
+const LOST_ANSWER = 9;
+const MOST_ROUNDS = 8;
 
 const booked = (payments: number) => ({
   effects: payments,
@@ -145,6 +152,70 @@ export const PATHS: readonly Path[] = [
   },
 ];
 
+export const OUTBOUND_PATHS: readonly Path[] = [
+  {
+    name: "sync: new, its message leaves behind the answer",
+    ends: booked(1),
+    deliveries: [delivery({ worker: "sending" })],
+    again: sendWhatWaits,
+  },
+  {
+    name: "tick: message dispatched",
+    ends: booked(1),
+    deliveries: [],
+    arrange: (stage) => stage.deliver(delivery()),
+    act: (stage) => stage.tick("sending"),
+    again: sendWhatWaits,
+  },
+  ...(
+    [
+      ["queue: message consumed", 1],
+      ["queue: call whose answer is lost, repeated", LOST_ANSWER],
+      ["queue: message that is done already", 1],
+    ] as const
+  ).map(([name, n]): Path => ({
+    name,
+    ends: { ...booked(1), "calls in effect": name.endsWith("already") ? 0 : 1 },
+    deliveries: [],
+    arrange: async (stage) => {
+      await stage.deliver(delivery({ n, worker: "sending" }));
+      await stage.quiet();
+      if (name.endsWith("already")) await consumeOnce(stage);
+    },
+    act: consumeOnce,
+    again: consumeUntilDone,
+  })),
+];
+
+/** The first call on account of this event is done, and its answer lost. */
+export const fault: NonNullable<ApiOptions["fault"]> = ({ key, n }) =>
+  n === 1 && key.includes(`evt_proof${LOST_ANSWER}:`) ? "lose the answer" : null;
+
+/** As if the times of leases and back-offs had passed. */
+async function sendWhatWaits(stage: Stage): Promise<void> {
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    await stage.quiet();
+    const waiting = await stage.rows(`update outbox set available_at = now()
+      where published_at is null and parked_at is null returning 1`);
+    if (waiting.length === 0) return;
+    await stage.tick("sending");
+  }
+}
+
+async function consumeUntilDone(stage: Stage): Promise<void> {
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    await stage.quiet();
+    await stage.rows("update call_journal set available_at = now()");
+    if (await consumeOnce(stage)) return;
+  }
+}
+
+async function consumeOnce(stage: Stage): Promise<boolean> {
+  const [body] = await stage.rows(`select id::int as message_id, aggregate_type, aggregate_id,
+    event_type, payload from outbox`);
+  return stage.consume("sending", body);
+}
+
 /** Events that were stored and wait, and a tick; each is booked in the end. */
 function tickPath(
   name: string,
@@ -178,5 +249,6 @@ async function arrangeOldRows(stage: Stage): Promise<void> {
     where event_id = 'evt_proof2'`);
   await stage.rows("update webhook_inbox set payload = null where event_id = 'evt_proof3'");
   await stage.rows(`update outbox set created_at = created_at - ${long},
-    published_at = case when aggregate_id = 'in_proof3' then now() - ${long} end`);
+    published_at = case when aggregate_id <> 'in_proof2' then now() - ${long} end,
+    done_at = case when aggregate_id = 'in_proof3' then now() - ${long} end`);
 }

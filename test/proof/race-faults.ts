@@ -73,7 +73,8 @@ function untrueWord(word: Told): string[] {
   // Its name is that of no fault that is foreseen.
   const unforeseen = outcome === "threw" || error === "Error";
   if (!unforeseen && fact !== null && isTrue(word, fact)) return [];
-  return [`${who} was told "${outcome}" of ${eventId}, ${error ?? ""} ${JSON.stringify(fact)}`];
+  const code = error === undefined ? "" : ` (${error})`;
+  return [`${who} was told "${outcome}"${code} of ${eventId} when it was ${JSON.stringify(fact)}`];
 }
 
 function isTrue({ outcome, recorded }: Told, fact: Fact): boolean {

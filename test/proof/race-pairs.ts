@@ -66,7 +66,10 @@ export const PAIRS: readonly Pair[] = [
   // One event, delivered twice at the same time.
   race("sync x sync, new", syncDelivery(PAID), syncDelivery(PAID)),
   race("sync x async, new", syncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
-  race("async x async, new", asyncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
+  {
+    ...race("async x async, new", asyncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
+    beginsAtOnce: true,
+  },
   {
     ...race("sync x sync, both fail", syncDelivery(FAILS), syncDelivery(FAILS)),
     beginsAtOnce: true,
@@ -126,8 +129,19 @@ export const PAIRS: readonly Pair[] = [
 
   // Somebody works on the event, and another delivery of it comes.
   race("process x sync", holder(CLAIM), syncDelivery(PAID), stored(PAID, CLAIMED)),
-  race("process x async", holder(CLAIM), asyncDelivery(PAID), stored(PAID, CLAIMED)),
-  race("process, fails x sync", holder(FAILING_CLAIM), syncDelivery(FAILS), stored(FAILS, CLAIMED)),
+  {
+    ...race("process x async", holder(CLAIM), asyncDelivery(PAID), stored(PAID, CLAIMED)),
+    beginsAtOnce: true,
+  },
+  {
+    ...race(
+      "process, fails x sync",
+      holder(FAILING_CLAIM),
+      syncDelivery(FAILS),
+      stored(FAILS, CLAIMED),
+    ),
+    beginsAtOnce: true,
+  },
   {
     ...race(
       "process, fails x async",

@@ -20,8 +20,6 @@ export interface PairReport {
   readonly examples: Readonly<Record<keyof Faults, string | null>>;
 }
 
-const LONGEST_SENTENCE = 160;
-
 /** What was wrong, and the order that led there: `A begin, commit · B begin (waits)`. */
 export function describeFault(faults: readonly string[], steps: readonly Step[]): string {
   let last = "";
@@ -34,9 +32,18 @@ export function describeFault(faults: readonly string[], steps: readonly Step[])
   return `${faults.map(shorten).join("; ")}. Order: ${order}`;
 }
 
-/** A row's payload would hide the rest. */
+/** A row's payload would hide the rest of it. */
 function shorten(sentence: string): string {
-  return sentence.length > LONGEST_SENTENCE ? `${sentence.slice(0, LONGEST_SENTENCE)} …` : sentence;
+  const row = sentence.indexOf("{");
+  try {
+    const parsed: unknown = JSON.parse(sentence.slice(row));
+    const shown = JSON.stringify(parsed, (key, value: unknown) =>
+      key === "payload" && value !== null ? "…" : value,
+    );
+    return sentence.slice(0, row) + shown;
+  } catch {
+    return sentence;
+  }
 }
 
 export function sectionOf(

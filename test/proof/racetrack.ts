@@ -4,7 +4,7 @@
  */
 import { Client } from "pg";
 import { type Connection, connect } from "../../src/db/connect.ts";
-import { errorClass } from "../../src/inbox/retry.ts";
+import { classify } from "../../src/inbox/retry.ts";
 import { type Books, readBooks, statementsFor } from "./books.ts";
 import type { Choose } from "./interleavings.ts";
 import { settleRace } from "./race-aftermath.ts";
@@ -184,7 +184,7 @@ function start({ name, gate, db }: Runner, racer: Racer, told: Told[]): Walker {
   const tell = (word: Word): void => void told.push({ ...word, who: name, fact: null });
   const run = async (): Promise<void> => {
     await racer.run(watched, tell).catch((error: unknown) => {
-      tell({ eventId: racer.delivers?.id ?? "", outcome: "threw", error: errorClass(error) });
+      tell({ eventId: racer.delivers?.id ?? "", outcome: "threw", error: classify(error).code });
     });
     // What was sent and not waited for, such as a ROLLBACK, may be followed by more.
     for (let n = 0; n < sent.length; n++) await sent[n];

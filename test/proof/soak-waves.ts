@@ -41,8 +41,8 @@ export interface WaveOptions {
 const INVOICES = 20;
 const DUPLICATES_PERCENT = 15;
 const TROUBLED_PERCENT = 4;
-/** Stripe tries for days; here, each attempt comes within seconds of the one before. */
-const MOST_ATTEMPTS = 1_000;
+/** Stripe tries for days, against outages of hours; this takes minutes, against outages of seconds. */
+const MOST_ATTEMPTS = 100;
 const DAYS_BACK_SECONDS = 30 * 86_400;
 
 const TROUBLES: readonly [Failure, ...Failure[]] = [

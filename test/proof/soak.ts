@@ -76,9 +76,20 @@ export async function playSoak({ stage, seconds, seed, signal }: SoakOptions): P
     const odd = unexplained(line);
     if (odd !== null) count(oddities, odd);
   });
-  const timeIsOver = new AbortController();
-  const timer = setTimeout(() => timeIsOver.abort(), seconds * 1000);
-  const stop = signal ? AbortSignal.any([timeIsOver.signal, signal]) : timeIsOver.signal;
+
+  const failed = new AbortController();
+  const given = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;
+  const stop = AbortSignal.any([given, AbortSignal.timeout(seconds * 1000)]);
+  const waves: Wave[] = [];
+  let n = 0;
+  const send = async (): Promise<void> => {
+    while (!stop.aborted) {
+      n += 1;
+      const kind = WAVE_KINDS[n % WAVE_KINDS.length] ?? "sync";
+      const options = { kind, seed: seed + n, n, worker: WORKER, concurrency: CONCURRENCY };
+      waves.push(await sendWave(stage, { ...options, signal: given }));
+    }
+  };
   const settled = new AbortController();
   const ticks: Promise<void>[] = [];
   let nights = 0;
@@ -89,53 +100,39 @@ export async function playSoak({ stage, seconds, seed, signal }: SoakOptions): P
       if (await passNight(stage, WORKER)) nights += 1;
     }),
   ]);
-  const waves: Wave[] = [];
-  let n = 0;
-  const send = async (): Promise<void> => {
-    while (!stop.aborted) {
-      n += 1;
-      const kind = WAVE_KINDS[n % WAVE_KINDS.length] ?? "sync";
-      const options = { kind, seed: seed + n, n, worker: WORKER, concurrency: CONCURRENCY };
-      waves.push(await sendWave(stage, { ...options, ...(signal ? { signal } : {}) }));
-    }
-  };
 
+  const disturbing = disturb(stage, new Random(seed), stop);
   try {
-    const disturbing = disturb(stage, new Random(seed), stop);
-    await together(timeIsOver, [disturbing, ...Array.from({ length: SENDERS }, send)]);
+    await together(failed, [disturbing, ...Array.from({ length: SENDERS }, send)]);
     await settle(stage);
-    settled.abort();
-    const [samples] = await beside;
-    await Promise.all(ticks);
-    const disturbances = await disturbing;
-    const rest = await comeToRest(stage);
-    return {
-      seconds,
-      seed,
-      waves,
-      disturbances,
-      ticks: ticks.length,
-      nights,
-      samples,
-      rest,
-      unexplained: oddities,
-    };
   } finally {
-    clearTimeout(timer);
     settled.abort();
+    await Promise.allSettled([beside, ...ticks]);
   }
+  const [samples] = await beside;
+  return {
+    seconds,
+    seed,
+    waves,
+    disturbances: await disturbing,
+    ticks: ticks.length,
+    nights,
+    samples,
+    rest: await comeToRest(stage),
+    unexplained: oddities,
+  };
 }
 
-/** All of them to their end; when one fails, the others are stopped. */
-async function together(stop: AbortController, all: readonly Promise<unknown>[]): Promise<void> {
+/** All of them to their end; when one fails, the others are given up. */
+async function together(failed: AbortController, all: readonly Promise<unknown>[]): Promise<void> {
   const ending = all.map((one) =>
     one.catch((error: unknown) => {
-      stop.abort();
+      failed.abort(error);
       throw error;
     }),
   );
   await Promise.allSettled(ending);
-  await Promise.all(ending);
+  failed.signal.throwIfAborted();
 }
 
 /** Until nothing waits: leases and back-offs end, and ticks take what is left. */

@@ -10,6 +10,7 @@ import { startPgBouncer } from "../local/pgbouncer.ts";
 import { startProxy } from "../local/proxy.ts";
 import { startTemporaryCluster } from "../local/temporary-cluster.ts";
 import { type Books, readBooks, statementsFor } from "./books.ts";
+import { type ApiOptions, startStripeApi } from "../local/stripe-api.ts";
 import { Wire } from "./wire.ts";
 import { bundle, startWorkerd, type Workerd } from "./workerd.ts";
 
@@ -37,6 +38,8 @@ export interface Stage {
   readonly tick: (worker: string) => Promise<void>;
   /** The nightly tick. */
   readonly retain: (worker: string) => Promise<void>;
+  /** One delivery of a message by the queue; whether it was acknowledged. */
+  readonly consume: (worker: string, body: unknown) => Promise<boolean>;
   /** Returns once nobody but this stage has anything to do with the database. */
   readonly quiet: () => Promise<void>;
   readonly books: () => Promise<Books>;
@@ -55,8 +58,17 @@ export interface Stage {
 export interface StageOptions {
   /** The Workers, by name: their entry files, and settings over those that every Worker has. */
   readonly workers: Readonly<
-    Record<string, { readonly entry: string; readonly vars?: Readonly<Record<string, string>> }>
+    Record<
+      string,
+      {
+        readonly entry: string;
+        readonly vars?: Readonly<Record<string, string>>;
+        readonly sends?: true;
+      }
+    >
   >;
+  /** How the fake Stripe API fails. */
+  readonly fault?: ApiOptions["fault"];
   readonly pooled?: boolean;
   readonly onLog?: (line: string) => void;
 }
@@ -64,6 +76,8 @@ export interface StageOptions {
 const DATABASE = "proof";
 const SECRET = "whsec_proof";
 const CONNECT_SECRET = "whsec_proof_connect";
+/** Beside the tables: what the fake Stripe API did, and how often. */
+const CALLS_IN_EFFECT = "calls in effect";
 const POLLS_UNTIL_GIVING_UP = 20_000;
 
 /** @returns null when a pooler is wanted and there is none on this machine. */
@@ -87,15 +101,18 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
     const proxy = await startProxy(before, { fate: wire.fate });
     endings.push(proxy.close);
 
+    const api = await startStripeApi(options.fault ? { fault: options.fault } : {});
+    endings.push(api.close);
     const scripts = new Map<string, Promise<string>>();
-    const workers = Object.entries(options.workers).map(async ([name, { entry, vars }]) => {
+    const workers = Object.entries(options.workers).map(async ([name, { entry, vars, sends }]) => {
       const script = scripts.get(entry) ?? bundle(entry);
       scripts.set(entry, script);
       return {
         name,
         script: await script,
         databaseUrl: proxy.route(databaseUrl),
-        vars: { ...VARS, ...vars },
+        vars: { ...VARS, STRIPE_API_URL: api.url, ...vars },
+        sends: sends ?? false,
       };
     });
     let { onLog = () => undefined } = options;
@@ -139,6 +156,8 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         post(await endpoint(worker, name), JSON.stringify(event)),
       tick: (worker) => workerd.scheduled(worker, "* * * * *").catch(() => undefined),
       retain: (worker) => workerd.scheduled(worker, "night").catch(() => undefined),
+      consume: (worker, body) =>
+        workerd.consume(worker, "stripe-inbox-outbox", body).catch(() => false),
       quiet: async () => {
         await proxy.idle();
         await restarting;
@@ -146,10 +165,20 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         // A session that the pooler keeps may not have read yet what it was sent last.
         if (pooler) await terminateBackends();
       },
-      books: () => readBooks(own.client, statements),
-      clear: async () => void (await own.client.query(statements.clear)),
+      books: async () => {
+        const calls = [...api.effects].map(([key, times]) => ({ key, times }));
+        const books = await readBooks(own.client, statements);
+        return calls.length === 0 ? books : new Map([...books, [CALLS_IN_EFFECT, calls]]);
+      },
+      clear: async () => {
+        api.reset();
+        await own.client.query(statements.clear);
+      },
       keep: async () => void (await own.client.query(statements.keep)),
-      restore: async () => void (await own.client.query(statements.restore)),
+      restore: async () => {
+        api.reset();
+        await own.client.query(statements.restore);
+      },
       terminateBackends,
       restartPostgres: async () => {
         restarting = cluster.restart().then(own.reconnect);
@@ -167,6 +196,7 @@ const VARS = {
   STRIPE_WEBHOOK_SECRET: SECRET,
   STRIPE_CONNECT_WEBHOOK_SECRET: CONNECT_SECRET,
   STRIPE_LIVEMODE: "false",
+  STRIPE_API_KEY: "sk_test_proof",
   // One after the other, so that a tick's conversation is the same each time.
   CONCURRENCY: "1",
 };

@@ -73,6 +73,7 @@ export class Gate {
   /** From now on everything passes. */
   open(): void {
     this.state = "open";
+    this.#within = false;
     if (this.held !== null) this.pass();
   }
 
@@ -147,7 +148,8 @@ export async function stepThrough(
     }
     if (walkers.every(({ isFinished }) => isFinished())) return steps;
     // Each waits for the other: Postgres picks one of them, and refuses its statement.
-    await Promise.race(walkers.map(({ gate }) => gate.until(() => !gate.running)));
+    const waiting = walkers.filter(({ gate }) => gate.running);
+    await Promise.race(waiting.map(({ gate }) => gate.until(() => !gate.running)));
   }
 }
 

@@ -21,6 +21,8 @@ export interface WorkerSetup {
   readonly databaseUrl: string;
   /** Vars and secrets. */
   readonly vars: Readonly<Record<string, string>>;
+  /** Whether its messages leave, to a queue that nobody reads. */
+  readonly sends: boolean;
 }
 
 export interface Workerd {
@@ -28,6 +30,8 @@ export interface Workerd {
   readonly url: (worker: string) => Promise<string>;
   /** One run of the Worker's `scheduled` handler, to its end; rejects when workerd dies with it. */
   readonly scheduled: (worker: string, cron: string) => Promise<void>;
+  /** One message for the Worker's `queue` handler; whether it was acknowledged. */
+  readonly consume: (worker: string, queue: string, body: unknown) => Promise<boolean>;
   /** Ends the process at once, with everything in it. */
   readonly kill: () => Promise<void>;
   /** Returns when, after a kill, it is there again. */
@@ -72,13 +76,14 @@ export async function startWorkerd(
   const options = {
     ...convertV4MiniflareOptions({
       log: new NoOpLog(),
-      workers: workers.map(({ name, script, databaseUrl, vars }) => ({
+      workers: workers.map(({ name, script, databaseUrl, vars, sends }) => ({
         name,
         modules: [{ type: "ESModule", path: `${name}.js`, contents: script }],
         ...(compatibility_date ? { compatibilityDate: compatibility_date } : {}),
         compatibilityFlags: compatibility_flags,
         bindings: { ...vars },
         hyperdrives: { HYPERDRIVE: databaseUrl },
+        ...(sends ? { queueProducers: { OUTBOX_QUEUE: { queueName: "proof" } } } : {}),
         unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       })),
     }),
@@ -102,6 +107,12 @@ export async function startWorkerd(
       const fetcher = await miniflare.getWorker(worker);
       const { outcome } = await fetcher.scheduled({ cron });
       if (outcome !== "ok") throw new Error(`The tick ended as ${outcome}.`);
+    },
+    consume: async (worker, queue, body) => {
+      const fetcher = await miniflare.getWorker(worker);
+      const message = { id: "1", timestamp: new Date(), body, attempts: 1 };
+      const { explicitAcks } = await fetcher.queue(queue, [message]);
+      return explicitAcks.includes("1");
     },
     kill: () => {
       restarted = Promise.withResolvers();

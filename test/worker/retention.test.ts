@@ -34,7 +34,7 @@ async function payloads(inbox: Testbed): Promise<Record<string, boolean>> {
 
 test("an empty inbox is a night without work", async () => {
   const inbox = await openTestbed();
-  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0 });
+  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0, calls: 0 });
 });
 
 test("payloads go after 30 days and keys after 90, to the minute", async () => {
@@ -43,7 +43,7 @@ test("payloads go after 30 days and keys after 90, to the minute", async () => {
   const old = await settledAgo(inbox, 30, 1);
   const tombstone = await settledAgo(inbox, 90, -1);
   const gone = await settledAgo(inbox, 90, 1);
-  expect(await night(inbox)).toEqual({ payloads: 3, tombstones: 1, messages: 0 });
+  expect(await night(inbox)).toEqual({ payloads: 3, tombstones: 1, messages: 0, calls: 0 });
   expect(await payloads(inbox)).toEqual({ [young]: true, [old]: false, [tombstone]: false });
   expect(gone in (await payloads(inbox))).toBe(false);
 });
@@ -70,20 +70,34 @@ test("what waits, or needs review, stays whole however old it is", async () => {
     [parked.id],
   );
   await inbox.rows("update webhook_inbox set received_at = now() - interval '1 year'");
-  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0 });
+  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0, calls: 0 });
   expect(await payloads(inbox)).toEqual({ [waiting.id]: true, [parked.id]: true });
 });
 
-test("messages go 30 days after they have left; one that has not stays", async () => {
+test("messages go 30 days after they are done, their calls 90; what is not done stays", async () => {
   const inbox = await openTestbed();
-  const message = (published: string) =>
+  const message = (published: string, done: string) =>
     inbox.rows(`insert into outbox (aggregate_type, aggregate_id, event_type, payload, created_at,
-      published_at) values ('Invoice', 'in_1', 'x', '{}', now() - interval '1 year', ${published})`);
-  await message("now() - interval '30 days 1 minute'");
-  await message("now() - interval '29 days 23 hours 59 minutes'");
-  await message("null");
-  expect(await night(inbox)).toMatchObject({ messages: 1 });
-  expect(await inbox.books()).toMatchObject({ messages: 2 });
+      published_at, done_at) values ('Invoice', 'in_1', 'x', '{}', now() - interval '1 year',
+      ${published}, ${done})`);
+  const long = "now() - interval '1 year'";
+  await message(long, "now() - interval '30 days 1 minute'");
+  await message(long, "now() - interval '29 days 23 hours 59 minutes'");
+  await message(long, "null");
+  await message("null", "null");
+  const call = (key: string, done: string) =>
+    inbox.rows(`insert into call_journal (key, message_id, state, attempts, available_at, done_at,
+      result) values ('${key}', 1, 'done', 1, now(), now() - interval '${done}', 'updated')`);
+  await call("old", "90 days 1 minute");
+  await call("young", "89 days 23 hours 59 minutes");
+  await inbox.rows(`insert into call_journal (key, message_id, state, attempts, available_at)
+    values ('under way', 1, 'calling', 1, ${long})`);
+  expect(await night(inbox)).toMatchObject({ messages: 1, calls: 1 });
+  expect(await inbox.books()).toMatchObject({ messages: 3 });
+  expect(await inbox.rows("select key from call_journal order by key")).toEqual([
+    { key: "under way" },
+    { key: "young" },
+  ]);
 });
 
 test("more than one batch is purged in one night", async () => {
@@ -91,7 +105,7 @@ test("more than one batch is purged in one night", async () => {
   await inbox.rows(`insert into webhook_inbox (endpoint, event_id, event_type, payload, processed_at, outcome)
     select 'billing', 'evt_' || n, 'invoice.paid', '{}', now() - interval '91 days', 'processed'
     from generate_series(1, 2500) n`);
-  expect(await night(inbox)).toEqual({ payloads: 2500, tombstones: 2500, messages: 0 });
+  expect(await night(inbox)).toEqual({ payloads: 2500, tombstones: 2500, messages: 0, calls: 0 });
 });
 
 test("an event that comes again after its key is gone is recorded, and books nothing", async () => {

@@ -6,6 +6,7 @@ import { createApp } from "../../../src/app.ts";
 import type { Env } from "../../../src/config.ts";
 import { tick } from "../../../src/cron.ts";
 import type { Endpoints } from "../../../src/endpoints.ts";
+import { type Batch, consumeBatch } from "../../../src/queue.ts";
 import { retain } from "../../../src/retain.ts";
 import { handlersWithEffect } from "./effect.ts";
 
@@ -41,4 +42,6 @@ export default {
     const afterwards = (rest: Promise<unknown>): void => ctx.waitUntil(rest);
     await (cron === NIGHT ? retain(env, afterwards) : tick(endpoints, env, afterwards));
   },
+  queue: (batch: Batch, env: Env, ctx: Context): Promise<void> =>
+    consumeBatch(batch, env, (rest) => ctx.waitUntil(rest)),
 };

@@ -1,0 +1,183 @@
+/**
+ * A message arrives, once or more often: what follows from it happens once in effect. The journal
+ * is asked first and told afterwards; in between, with no transaction open, comes the call, under a
+ * key that is the same for every attempt.
+ */
+import * as v from "valibot";
+import type { Connection } from "../db/connect.ts";
+import { inOneFlight, type Timeouts } from "../db/transaction.ts";
+import { errorClass } from "../log.ts";
+import type { OutboundMessage } from "./dispatch.ts";
+import * as journal from "./journal.ts";
+import type { ClaimedCall } from "./journal.ts";
+
+/** What follows from a message: one call, made from the message alone. */
+export interface Consequence {
+  readonly key: string;
+  /** @returns what came of it, in a word. @throws CallFailed, or anything: then nobody knows. */
+  readonly call: () => Promise<string>;
+}
+
+/** Null: nothing follows from such a message. @throws when it is not such a message. */
+export type FindConsequence = (message: OutboundMessage) => Consequence | null;
+
+/** How a call failed. */
+export class CallFailed extends Error {
+  override readonly name = "CallFailed";
+  /** A code or class, to be stored. */
+  readonly code: string;
+  /**
+   * - `refused`: it can never succeed as it is.
+   * - `not now`: nothing happened, and it may succeed later.
+   * - `uncertain`: it may have happened.
+   */
+  readonly kind: "refused" | "not now" | "uncertain";
+  /** How long the other side wants to be left alone; null: it does not say. */
+  readonly retryAfterSeconds: number | null;
+
+  constructor(
+    kind: CallFailed["kind"],
+    code: string,
+    { retryAfterSeconds = null }: { readonly retryAfterSeconds?: number | null } = {},
+  ) {
+    super(`A call failed: ${kind}, ${code}`);
+    this.kind = kind;
+    this.code = code;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+export type Consumed =
+  | { readonly outcome: "done" | "repeated" | "nothing_follows" | "unreadable" }
+  | { readonly outcome: "needs_review"; readonly error: string }
+  /** To be delivered again. */
+  | { readonly outcome: "failed"; readonly error: string; readonly delaySeconds: number }
+  | { readonly outcome: "busy"; readonly delaySeconds: number };
+
+export interface ConsumePolicy {
+  readonly timeouts: Timeouts;
+  /** Longer than a call may take. */
+  readonly leaseSeconds: number;
+  readonly backoffCapSeconds: number;
+}
+
+const Message = v.object({
+  message_id: v.pipe(v.number(), v.safeInteger()),
+  aggregate_type: v.string(),
+  aggregate_id: v.string(),
+  event_type: v.string(),
+  payload: v.record(v.string(), v.unknown()),
+});
+
+/**
+ * @param deliveries how often the queue has delivered it, this time included.
+ * @throws DatabaseUnavailable and others: the message is then to be delivered again.
+ */
+export async function consume(
+  db: Connection,
+  body: unknown,
+  deliveries: number,
+  find: FindConsequence,
+  policy: ConsumePolicy,
+): Promise<Consumed> {
+  const { timeouts, leaseSeconds } = policy;
+  const read = findConsequence(body, find);
+  if (read === null) return { outcome: "unreadable" };
+  const { messageId, consequence } = read;
+  if (consequence === null) {
+    await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, null)]);
+    return { outcome: "nothing_follows" };
+  }
+  const { key } = consequence;
+  const [, claimed, states] = await inOneFlight(db, timeouts, [
+    journal.parkUncertain(key),
+    journal.claimCall(key, messageId, leaseSeconds),
+    journal.readCall(key),
+  ]);
+  const row = claimed?.[0];
+  if (!row) return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
+  const call = { key, messageId, fence: Number(row["fence"]), first: row["first"] === true };
+  return makeCall(db, call, consequence, deliveries, policy);
+}
+
+/** The queue has given up: its message must not vanish, so that the call goes to review. */
+export async function parkUndelivered(
+  db: Connection,
+  body: unknown,
+  find: FindConsequence,
+  timeouts: Timeouts,
+): Promise<Consumed> {
+  const read = findConsequence(body, find);
+  if (read === null) return { outcome: "unreadable" };
+  const { messageId, consequence } = read;
+  if (consequence === null) return { outcome: "nothing_follows" };
+  const [parked, states] = await inOneFlight(db, timeouts, [
+    journal.parkUndelivered(consequence.key, messageId),
+    journal.readCall(consequence.key),
+  ]);
+  if (parked?.[0]) return { outcome: "needs_review", error: "Undelivered" };
+  return withoutClaim(db, { key: consequence.key, messageId }, states?.[0], timeouts);
+}
+
+function findConsequence(
+  body: unknown,
+  find: FindConsequence,
+): { readonly messageId: number; readonly consequence: Consequence | null } | null {
+  const message = v.safeParse(Message, body);
+  if (!message.success) return null;
+  try {
+    return { messageId: message.output.message_id, consequence: find(message.output) };
+  } catch {
+    return null;
+  }
+}
+
+async function withoutClaim(
+  db: Connection,
+  { key, messageId }: Pick<ClaimedCall, "key" | "messageId">,
+  state: Readonly<Record<string, unknown>> | undefined,
+  timeouts: Timeouts,
+): Promise<Consumed> {
+  switch (state?.["state"]) {
+    case "done":
+      // Whoever made the call may have died before saying so, or the message was sent twice.
+      await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, key)]);
+      return { outcome: "repeated" };
+    case "parked":
+      return { outcome: "needs_review", error: "parked" };
+    default:
+      return { outcome: "busy", delaySeconds: Number(state?.["seconds"] ?? 1) };
+  }
+}
+
+async function makeCall(
+  db: Connection,
+  call: ClaimedCall,
+  consequence: Consequence,
+  deliveries: number,
+  { timeouts, backoffCapSeconds }: ConsumePolicy,
+): Promise<Consumed> {
+  let result: string;
+  try {
+    result = await consequence.call();
+  } catch (error) {
+    const { code, kind, retryAfterSeconds } = asFailure(error);
+    if (kind === "refused") {
+      await inOneFlight(db, timeouts, [journal.parkCall(call, code)]);
+      return { outcome: "needs_review", error: code };
+    }
+    const delaySeconds = retryAfterSeconds ?? Math.min(backoffCapSeconds, 2 ** deliveries);
+    const failure = { code, retryAfterSeconds: delaySeconds, certain: kind === "not now" };
+    await inOneFlight(db, timeouts, [journal.recordCallFailure(call, failure)]);
+    return { outcome: "failed", error: code, delaySeconds };
+  }
+  await inOneFlight(db, timeouts, [
+    journal.recordDone(call, result),
+    journal.markMessageDone(call.messageId, call.key),
+  ]);
+  return { outcome: "done" };
+}
+
+function asFailure(error: unknown): CallFailed {
+  return error instanceof CallFailed ? error : new CallFailed("uncertain", errorClass(error));
+}

@@ -1,0 +1,176 @@
+/** What follows from a message happens once in effect, or a person hears of it. */
+import { expect, test } from "vitest";
+import { query } from "../worker/testbed.ts";
+import { anInvoiceEvent } from "../worker/testbed.ts";
+import { journalRows, openOutbound, outboxRows, type Outbound } from "./outbox.ts";
+
+async function oneSent({ inbox, queue }: Outbound): Promise<string> {
+  const event = anInvoiceEvent();
+  await inbox.deliver(event);
+  expect(queue.messages).toHaveLength(1);
+  return `webhook:${event.id}:update-customer-metadata`;
+}
+
+const DONE = { state: "done", result: "updated", last_error: null };
+
+test("a booked payment is told to its customer's metadata, under the event's own key", async () => {
+  const outbound = await openOutbound();
+  const key = await oneSent(outbound);
+  const { inbox, queue, api } = outbound;
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(api.calls).toMatchObject([{ key, customer: "cus_test" }]);
+  expect(api.calls[0]?.parameters).toContain("metadata");
+  expect(await journalRows(inbox)).toEqual([{ key, attempts: 1, ...DONE }]);
+  expect(await outboxRows(inbox)).toMatchObject([{ published: true, done: true }]);
+});
+
+test("a message that comes twice, one after the other or at once, leads to one call", async () => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const { queue, api, inbox } = outbound;
+  const ends = await Promise.all([
+    outbound.consume(queue.messages),
+    outbound.consume(queue.messages),
+  ]);
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(api.calls).toHaveLength(1);
+  expect(ends.flat()).toContain("ack");
+  expect(await outboxRows(inbox)).toMatchObject([{ done: true }]);
+});
+
+test.each([
+  ["whose answer was lost", "lose the answer", "StripeConnectionError"],
+  ["that was lost", "lose the request", "StripeConnectionError"],
+  ["that was answered with 500", { status: 500 }, "Stripe:500"],
+  ["that was answered with 409", { status: 409 }, "Stripe:409"],
+] as const)(
+  "a call %s is repeated under the same key, and has one effect",
+  async (_, fault, error) => {
+    const outbound = await openOutbound({ api: { fault: ({ n }) => (n === 1 ? fault : null) } });
+    const key = await oneSent(outbound);
+    const { inbox, queue, api } = outbound;
+    expect(await outbound.consume(queue.messages)).toEqual([{ delaySeconds: 2 }]);
+    expect(await journalRows(inbox)).toMatchObject([{ state: "calling", last_error: error }]);
+    // Before its back-off is over, a delivery is put off.
+    expect(await outbound.consume(queue.messages, { attempts: 2 })).toEqual([
+      { delaySeconds: expect.any(Number) },
+    ]);
+    await inbox.rows("update call_journal set available_at = now()");
+    expect(await outbound.consume(queue.messages, { attempts: 3 })).toEqual(["ack"]);
+    expect(api.calls.map((call) => call.key)).toEqual([key, key]);
+    expect([...api.effects.values()]).toEqual([1]);
+    expect(await journalRows(inbox)).toMatchObject([{ attempts: 2, ...DONE }]);
+  },
+);
+
+test("Retry-After is honoured", async () => {
+  const fault = { status: 429, retryAfterSeconds: 77 };
+  const outbound = await openOutbound({ api: { fault: () => fault } });
+  await oneSent(outbound);
+  expect(await outbound.consume(outbound.queue.messages)).toEqual([{ delaySeconds: 77 }]);
+  const [row] = await outbound.inbox.rows(
+    "select round(extract(epoch from available_at - now()))::int as seconds from call_journal",
+  );
+  expect(row?.["seconds"]).toBeGreaterThan(70);
+});
+
+test.each([400, 401, 404])(
+  "a call that is answered with %i goes to review at once",
+  async (status) => {
+    const outbound = await openOutbound({ api: { fault: () => ({ status }) } });
+    await oneSent(outbound);
+    const { inbox, queue, api } = outbound;
+    expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+    expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+    expect(api.calls).toHaveLength(1);
+    expect(await journalRows(inbox)).toMatchObject([
+      { state: "parked", last_error: `Stripe:${status}` },
+    ]);
+    expect(await outboxRows(inbox)).toMatchObject([{ published: true, done: false }]);
+  },
+);
+
+test.each([
+  ["uncertain", "lose the answer", "19 hours", "ack", "done", 2],
+  ["uncertain", "lose the answer", "21 hours", "ack", "parked", 1],
+  ["certain to have done nothing", { status: 429 }, "21 hours", "ack", "done", 2],
+] as const)(
+  "a call that is %s (%o) is tried again after %s: %s, %s",
+  async (_, fault, age, end, state, calls) => {
+    const outbound = await openOutbound({ api: { fault: ({ n }) => (n === 1 ? fault : null) } });
+    await oneSent(outbound);
+    const { inbox, queue, api } = outbound;
+    await outbound.consume(queue.messages);
+    await inbox.rows(`update call_journal set available_at = now(),
+      first_called_at = first_called_at - interval '${age}'`);
+    expect(await outbound.consume(queue.messages)).toEqual([end]);
+    expect(await journalRows(inbox)).toMatchObject([{ state }]);
+    expect(api.calls).toHaveLength(calls);
+  },
+);
+
+test("an uncertain attempt stays the first one, though a later one is certain to have done nothing", async () => {
+  const faults = ["lose the answer", { status: 429 }] as const;
+  const outbound = await openOutbound({ api: { fault: ({ n }) => faults[n - 1] ?? null } });
+  await oneSent(outbound);
+  const { inbox, queue, api } = outbound;
+  for (const hours of [0, 10, 11]) {
+    await inbox.rows(`update call_journal set available_at = now(),
+      first_called_at = first_called_at - interval '${hours} hours'`);
+    await outbound.consume(queue.messages);
+  }
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Uncertain" }]);
+  expect(api.calls).toHaveLength(2);
+});
+
+test("what the queue gave up goes to review; what was done in the meantime does not", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue } = outbound;
+  await oneSent(outbound);
+  expect(await outbound.consume(queue.messages, { undelivered: true })).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Undelivered" }]);
+
+  const other = await openOutbound();
+  await oneSent(other);
+  await other.consume(other.queue.messages);
+  expect(await other.consume(other.queue.messages, { undelivered: true })).toEqual(["ack"]);
+  expect(await journalRows(other.inbox)).toMatchObject([DONE]);
+});
+
+test("a payment without a customer has nothing to tell, and is done", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue, api } = outbound;
+  await inbox.deliver(anInvoiceEvent("invoice.paid", { customer: null }));
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(await outboxRows(inbox)).toMatchObject([{ done: true }]);
+  expect(api.calls).toEqual([]);
+});
+
+test("without an API key, messages are delivered again later", async () => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const ends = await outbound.consume(outbound.queue.messages, { env: { STRIPE_API_KEY: "" } });
+  expect(ends).toEqual([{ delaySeconds: 30 }]);
+});
+
+test("no transaction is open while Stripe is called", async () => {
+  let databaseUrl = "";
+  const open: unknown[] = [];
+  const outbound = await openOutbound({
+    api: {
+      fault: async () => {
+        const sessions = await query(
+          databaseUrl,
+          `select state from pg_stat_activity where datname = current_database()
+            and application_name = 'stripe-inbox' and xact_start is not null`,
+        );
+        open.push(...sessions);
+        return null;
+      },
+    },
+  });
+  databaseUrl = outbound.inbox.databaseUrl;
+  await oneSent(outbound);
+  expect(await outbound.consume(outbound.queue.messages)).toEqual(["ack"]);
+  expect(open).toEqual([]);
+});

@@ -1,0 +1,154 @@
+/**
+ * A fake of Stripe's API on this machine, for what follows from a booked payment. It keeps results
+ * by idempotency key as Stripe does (a repeated key is answered with what it was answered first;
+ * with other parameters, 400; while the first is under way, 409), and fails on demand.
+ *
+ * Not imitated: authentication beyond the key's presence, validation, rate limits of its own, the
+ * end of a key after a day, and everything but updates of customers.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { LOOPBACK } from "./ports.ts";
+
+/** One request as it arrived. */
+export interface ApiCall {
+  readonly key: string;
+  readonly customer: string;
+  readonly parameters: string;
+  /** Counts from 1, of its key. */
+  readonly n: number;
+}
+
+/**
+ * - `lose the answer`: it is done, and the connection closed instead of an answer.
+ * - `lose the request`: nothing is done, and the connection is closed.
+ * - a status: nothing is done, and that is the answer.
+ */
+export type ApiFault =
+  | "lose the answer"
+  | "lose the request"
+  | { readonly status: number; readonly retryAfterSeconds?: number };
+
+export interface ApiOptions {
+  /** Asked for every call, before anything is done; null: it goes well. May take its time. */
+  readonly fault?: (call: ApiCall) => ApiFault | null | Promise<ApiFault | null>;
+}
+
+export interface FakeStripeApi {
+  readonly url: string;
+  readonly calls: readonly ApiCall[];
+  /** How often each key took effect; more than once is once too often. */
+  readonly effects: ReadonlyMap<string, number>;
+  /** As if it had never been called. */
+  readonly reset: () => void;
+  readonly close: () => Promise<void>;
+}
+
+interface Kept {
+  readonly parameters: string;
+  /** Null while the first call is under way. */
+  answer: { readonly status: number; readonly body: object } | null;
+}
+
+export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeStripeApi> {
+  const calls: ApiCall[] = [];
+  const effects = new Map<string, number>();
+  const kept = new Map<string, Kept>();
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    // Not Stripe's: for whoever audits from another process.
+    if (request.url === "/report") {
+      const counts = Map.groupBy(calls, ({ key }) => key);
+      const made = [...counts].map(([key, group]) => [key, group.length]);
+      return answer(response, 200, {
+        calls: Object.fromEntries(made),
+        effects: Object.fromEntries(effects),
+      });
+    }
+    const customer = /^\/v1\/customers\/([^/?]+)$/.exec(request.url ?? "")?.[1];
+    const parameters = await textOf(request);
+    const key = request.headers["idempotency-key"];
+    if (request.method !== "POST" || customer === undefined || typeof key !== "string") {
+      return answer(response, 404, apiError("invalid_request_error"));
+    }
+    const n = 1 + calls.filter((call) => call.key === key).length;
+    const call = { key, customer, parameters, n };
+    calls.push(call);
+    const failing = (await fault?.(call)) ?? null;
+    if (failing === "lose the request") return void request.socket.destroy();
+    if (failing !== null && failing !== "lose the answer") {
+      const { status, retryAfterSeconds } = failing;
+      if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
+      return answer(response, status, apiError("api_error"));
+    }
+    const known = kept.get(key);
+    if (known && known.parameters !== parameters) {
+      return answer(response, 400, apiError("idempotency_error"));
+    }
+    if (known?.answer === null) return answer(response, 409, apiError("idempotency_key_in_use"));
+    const entry = known ?? { parameters, answer: null };
+    if (!known) {
+      kept.set(key, entry);
+      effects.set(key, (effects.get(key) ?? 0) + 1);
+      entry.answer = { status: 200, body: { id: customer, object: "customer" } };
+    }
+    if (failing === "lose the answer") return void request.socket.destroy();
+    const { status, body } = entry.answer ?? { status: 500, body: {} };
+    return answer(response, status, body);
+  };
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => request.socket.destroy());
+  });
+  server.listen(0, LOOPBACK);
+  await once(server, "listening");
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("Bug! This is TCP.");
+  return {
+    url: `http://${LOOPBACK}:${address.port}`,
+    calls,
+    effects,
+    reset: () => {
+      calls.length = 0;
+      effects.clear();
+      kept.clear();
+    },
+    close: async () => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json", "request-id": "req_fake" });
+  response.end(JSON.stringify(body));
+}
+
+function apiError(type: string): object {
+  return { error: { type, message: "The fake API was told to fail." } };
+}
+
+/** Some of the calls fail, in every way that this API knows; each succeeds in the end. */
+export function sometimes(random: () => number, percent: number): NonNullable<ApiOptions["fault"]> {
+  const faults: readonly ApiFault[] = [
+    "lose the answer",
+    "lose the request",
+    { status: 429, retryAfterSeconds: 1 },
+    { status: 500 },
+    { status: 409 },
+  ];
+  return ({ n }) => {
+    // Otherwise the last of very many would be waited for.
+    if (n > 2 || random() * 100 >= percent) return null;
+    return faults[Math.floor(random() * faults.length)] ?? null;
+  };
+}
