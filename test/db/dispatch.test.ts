@@ -26,6 +26,10 @@ async function timePasses(inbox: { rows: (statement: string) => Promise<unknown>
   await inbox.rows("update outbox set available_at = now() where published_at is null");
 }
 
+function sent(type: string): unknown {
+  return { body: expect.objectContaining({ event_type: type }) };
+}
+
 test.each(["sync", "async"])(
   "a booked payment leaves right behind the answer, %s",
   async (mode) => {
@@ -63,7 +67,6 @@ test("a tick sends what is left over, the oldest of each aggregate first", async
   const { inbox, queue } = await openOutbound();
   await threeWait(inbox);
   expect(await inbox.tick()).toMatchObject({ published: 3, unsent: 0 });
-  const sent = (type: string) => ({ body: expect.objectContaining({ event_type: type }) });
   expect(queue.sends).toEqual([[sent("First"), sent("Other")], [sent("Second")]]);
 });
 
