@@ -26,7 +26,7 @@ async function timePasses(inbox: { rows: (statement: string) => Promise<unknown>
   await inbox.rows("update outbox set available_at = now() where published_at is null");
 }
 
-function sent(type: string): unknown {
+function messageOf(type: string): unknown {
   return { body: expect.objectContaining({ event_type: type }) };
 }
 
@@ -67,7 +67,7 @@ test("a tick sends what is left over, the oldest of each aggregate first", async
   const { inbox, queue } = await openOutbound();
   await threeWait(inbox);
   expect(await inbox.tick()).toMatchObject({ published: 3, unsent: 0 });
-  expect(queue.sends).toEqual([[sent("First"), sent("Other")], [sent("Second")]]);
+  expect(queue.sends).toEqual([[messageOf("First"), messageOf("Other")], [messageOf("Second")]]);
 });
 
 test.each([

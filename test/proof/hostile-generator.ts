@@ -6,9 +6,13 @@ import { anEvent, VALUES } from "./hostile-bodies.ts";
 import {
   type Body,
   bytesOf,
+  chunk,
+  CHUNKED,
+  type Head,
   type Header,
   headOf,
   type Input,
+  LAST_CHUNK,
   post,
   signed,
 } from "./hostile-input.ts";
@@ -91,8 +95,11 @@ const anyText: fc.Arbitrary<string | Uint8Array> = fc.oneof(
   fc.nat(EVENT.length).map((end) => EVENT.slice(0, end)),
 );
 
+/** Named by its bytes, in a form that no terminal minds. */
 const asBody = (text: string | Uint8Array): Body => ({
-  name: Buffer.from(bytesOf(text)).toString("latin1"),
+  name: Buffer.from(bytesOf(text))
+    .toString("latin1")
+    .replaceAll(/[^ -~]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, "0")}`),
   text: () => text,
 });
 
@@ -132,14 +139,11 @@ const tampered: fc.Arbitrary<Input> = fc
     inHead: fc.boolean(),
   })
   .map(({ text, at, by, inHead }) => ({
-    name: `${inHead ? "signature" : "body"} tampered with at ${at} by ${by}: ${text}`,
+    name: `${inHead ? "signature" : "body"} tampered with at ${at} by ${by}: ${asBody(text).name}`,
     prepare: async (secretOf) => {
-      const [head = new Uint8Array(), body = new Uint8Array()] = await post(
-        bytesOf(text),
-        secretOf("billing"),
-      ).then(asBytes);
+      const [head, body] = await post(bytesOf(text), secretOf("billing"));
       const bytes = inHead ? Buffer.from(head) : Buffer.from(body);
-      // The signature is what the head's longest run of digits is.
+      // The signature has 64 digits.
       const from = inHead ? bytes.indexOf("v1=") + 3 : 0;
       const index = from + (at % (inHead ? 64 : bytes.length));
       const old = bytes[index] ?? 0;
@@ -147,10 +151,6 @@ const tampered: fc.Arbitrary<Input> = fc
       return { steps: inHead ? [bytes, body] : [head, bytes], expected: INVALID };
     },
   }));
-
-function asBytes(steps: readonly unknown[]): Uint8Array[] {
-  return steps.filter((step) => step instanceof Uint8Array);
-}
 
 function otherDigit(digit: number, by: number): number {
   const digits = "0123456789abcdef";
@@ -213,33 +213,26 @@ const inPieces: fc.Arbitrary<Input> = fc
     headers,
   })
   .map(({ text, cuts, headers: others }) => ({
-    name: `cut at ${cuts.join()} under ${JSON.stringify(others)}: ${text}`,
+    name: `cut at ${cuts.join()} under ${JSON.stringify(others)}: ${asBody(text).name}`,
     prepare: async (secretOf) => {
-      const body = bytesOf(text);
-      const chunked: Header = ["Transfer-Encoding", "chunked"];
-      const [head = new Uint8Array()] = await post(body, secretOf("billing"), {
-        length: null,
-        headers: [chunked, ...others],
-      });
-      const pieces: Uint8Array[] = [];
-      let from = 0;
-      for (const size of [...cuts, body.length]) {
-        if (from < body.length) pieces.push(body.subarray(from, from + size));
-        from += size;
-      }
-      const chunks = pieces.map((piece) =>
-        Buffer.concat([
-          Buffer.from(`${piece.length.toString(16)}\r\n`),
-          piece,
-          Buffer.from("\r\n"),
-        ]),
-      );
-      return {
-        steps: [head, ...chunks, Buffer.from("0\r\n\r\n")],
-        expected: judgeSigned(body, "billing"),
-      };
+      const bytes = bytesOf(text);
+      const head: Head = { length: null, headers: [CHUNKED, ...others] };
+      const [first, body] = await post(bytes, secretOf("billing"), head);
+      const chunks = cut(body, cuts).map((piece) => chunk(piece));
+      return { steps: [first, ...chunks, LAST_CHUNK], expected: judgeSigned(body, "billing") };
     },
   }));
+
+/** Pieces of these lengths, as far as the bytes reach, and the rest. */
+function cut(bytes: Uint8Array, lengths: readonly number[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const length of [...lengths, bytes.length]) {
+    if (from < bytes.length) pieces.push(bytes.subarray(from, from + length));
+    from += length;
+  }
+  return pieces;
+}
 
 export const generators: readonly Generator[] = [
   {

@@ -75,11 +75,12 @@ export function forged({ name, text }: Body): Input {
   };
 }
 
+/** Head and body of a delivery that was signed with this secret. */
 export async function post(
   body: Uint8Array,
   secret: string,
   { headers = [], ...head }: Head = {},
-): Promise<Step[]> {
+): Promise<[head: Uint8Array, body: Uint8Array]> {
   const signature: Header = ["Stripe-Signature", await signatureHeader(body, secret)];
   return [headOf({ length: body.length, ...head, headers: [signature, ...headers] }), body];
 }
@@ -101,8 +102,16 @@ export function headOf({
   return raw(`${lines.join("\r\n")}\r\n\r\n`);
 }
 
+export const CHUNKED: Header = ["Transfer-Encoding", "chunked"];
+export const LAST_CHUNK = raw("0\r\n\r\n");
+
 export function bytesOf(text: string | Uint8Array): Uint8Array {
   return typeof text === "string" ? Buffer.from(text, "utf8") : text;
+}
+
+/** One chunk of a chunked body. */
+export function chunk(bytes: Uint8Array, extension = ""): Uint8Array {
+  return Buffer.concat([raw(`${bytes.length.toString(16)}${extension}\r\n`), bytes, raw("\r\n")]);
 }
 
 /** Each character one byte. */

@@ -3,10 +3,13 @@ import { anEvent, json } from "./hostile-bodies.ts";
 import {
   type Body,
   bytesOf,
+  chunk,
+  CHUNKED,
   fixed,
   type Head,
   headOf,
   type Input,
+  LAST_CHUNK,
   post,
   raw,
 } from "./hostile-input.ts";
@@ -23,8 +26,8 @@ import type { Step } from "./hostile-wire.ts";
 
 type Way = (body: Uint8Array) => readonly Step[];
 
-const CHUNKED: Head = { length: null, headers: [["Transfer-Encoding", "chunked"]] };
-const END = raw("0\r\n\r\n");
+const IN_CHUNKS: Head = { length: null, headers: [CHUNKED] };
+const EXPECTING: Head = { headers: [["Expect", "100-continue"]] };
 
 /** A rightly signed body that goes its own way behind its head. */
 function on(way: string, body: Body, head: Head, steps: Way, expected?: Expected): Input {
@@ -34,15 +37,11 @@ function on(way: string, body: Body, head: Head, steps: Way, expected?: Expected
       const bytes = bytesOf(body.text());
       const [first] = await post(bytes, secretOf("billing"), head);
       return {
-        steps: [...(first === undefined ? [] : [first]), ...steps(bytes)],
+        steps: [first, ...steps(bytes)],
         expected: expected ?? judgeSigned(bytes, "billing"),
       };
     },
   };
-}
-
-function chunk(bytes: Uint8Array, extension = ""): Uint8Array {
-  return Buffer.concat([raw(`${bytes.length.toString(16)}${extension}\r\n`), bytes, raw("\r\n")]);
 }
 
 /** In chunks of so many bytes. */
@@ -53,7 +52,7 @@ const inChunks =
     const all = Array.from({ length: count }, (_, n) =>
       chunk(body.subarray(n * size, (n + 1) * size), extension),
     );
-    return [Buffer.concat([...all, END])];
+    return [Buffer.concat([...all, LAST_CHUNK])];
   };
 
 const event = json("an event", anEvent());
@@ -63,12 +62,12 @@ const rest = (body: Uint8Array): Uint8Array => body.subarray(body.length >> 1);
 export const sizes: readonly Input[] = [
   ...[event, json("a large event", anEvent({ x: "y".repeat(300_000) }))].flatMap((body) => [
     on("at once", body, {}, (bytes) => [bytes]),
-    on("in chunks of 64 KiB", body, CHUNKED, inChunks(65_536)),
-    on("in chunks of 60,007 bytes", body, CHUNKED, inChunks(60_007)),
+    on("in chunks of 64 KiB", body, IN_CHUNKS, inChunks(65_536)),
+    on("in chunks of 60,007 bytes", body, IN_CHUNKS, inChunks(60_007)),
   ]),
   on("at once", sized(LARGEST_BODY_BYTES - 1), {}, (bytes) => [bytes]),
   on("at once", sized(LARGEST_BODY_BYTES), {}, (bytes) => [bytes]),
-  on("in chunks", sized(LARGEST_BODY_BYTES), CHUNKED, inChunks(65_536)),
+  on("in chunks", sized(LARGEST_BODY_BYTES), IN_CHUNKS, inChunks(65_536)),
 ];
 
 export const tooLarge: readonly Input[] = [
@@ -77,7 +76,7 @@ export const tooLarge: readonly Input[] = [
     on("announced, and a part sent", body, {}, (bytes) => [bytes.subarray(0, 10_000)]),
     // Who goes on sending what nobody reads may find the connection closed before the answer.
     on("announced, and sent", body, {}, (bytes) => [bytes], closedOr(TOO_LARGE)),
-    on("in chunks", body, CHUNKED, inChunks(65_536), closedOr(TOO_LARGE)),
+    on("in chunks", body, IN_CHUNKS, inChunks(65_536), closedOr(TOO_LARGE)),
   ]),
   ...["99999999999999", "4194305"].map((length) =>
     fixed(
@@ -93,31 +92,27 @@ function closedOr(expected: Expected): Expected {
 }
 
 export const framing: readonly Input[] = [
-  on("in chunks of one byte", event, CHUNKED, inChunks(1)),
-  on("in chunks of seven bytes", event, CHUNKED, inChunks(7)),
-  on("in chunks with capitals for sizes", event, CHUNKED, (body) => [
+  on("in chunks of one byte", event, IN_CHUNKS, inChunks(1)),
+  on("in chunks of seven bytes", event, IN_CHUNKS, inChunks(7)),
+  on("in chunks with extensions", event, IN_CHUNKS, inChunks(100, ';x="y"')),
+  on("in chunks with a trailer", event, IN_CHUNKS, (body) => [
+    chunk(body),
+    raw("0\r\nStripe-Signature: t=1\r\n\r\n"),
+  ]),
+  on("in chunks with capitals for sizes", event, IN_CHUNKS, (body) => [
     raw(`${body.length.toString(16).toUpperCase()}\r\n`),
     body,
     raw("\r\n"),
-    END,
+    LAST_CHUNK,
   ]),
-  on("told to go on", event, { headers: [["Expect", "100-continue"]] }, (body) => [
-    "await 100",
-    body,
-  ]),
-  on("not waiting to be told", event, { headers: [["Expect", "100-continue"]] }, (body) => [body]),
+  on("told to go on", event, EXPECTING, (body) => ["await 100", body]),
+  on("not waiting to be told", event, EXPECTING, (body) => [body]),
   on("expecting something else", event, { headers: [["Expect", "the unexpected"]] }, (body) => [
     body,
   ]),
-  on(
-    "expecting to be told, and gone",
-    event,
-    { headers: [["Expect", "100-continue"]] },
-    () => ["leave"],
-    {
-      statuses: ["none"],
-    },
-  ),
+  on("expecting to be told, and gone", event, EXPECTING, () => ["leave"], {
+    statuses: ["none"],
+  }),
 ];
 
 /** Nobody may be there any more to hear the answer; who still listens hears it. */
@@ -127,35 +122,35 @@ export const cutShort: readonly Input[] = [
   on("ended a byte too early", event, {}, (body) => [body.subarray(0, -1), "end"], INVALID),
   on("left before it began", event, {}, () => ["leave"], { statuses: ["none"] }),
   on("left half-way", event, {}, (body) => [half(body), "leave"], { statuses: ["none"] }),
-  on("ended between chunks", event, CHUNKED, (body) => [chunk(half(body)), "end"], INVALID),
-  on("ended before the last chunk", event, CHUNKED, (body) => [chunk(body), "end"], INVALID),
+  on("ended between chunks", event, IN_CHUNKS, (body) => [chunk(half(body)), "end"], INVALID),
+  on("ended before the last chunk", event, IN_CHUNKS, (body) => [chunk(body), "end"], INVALID),
   on(
     "ended within a chunk",
     event,
-    CHUNKED,
+    IN_CHUNKS,
     (body) => [chunk(body).subarray(0, 99), "end"],
     INVALID,
   ),
-  on("no size for a chunk", event, CHUNKED, (body) => [raw("zz\r\n"), body], INVALID),
-  on("a negative size for a chunk", event, CHUNKED, (body) => [raw("-5\r\n"), body], INVALID),
+  on("no size for a chunk", event, IN_CHUNKS, (body) => [raw("zz\r\n"), body], INVALID),
+  on("a negative size for a chunk", event, IN_CHUNKS, (body) => [raw("-5\r\n"), body], INVALID),
   on(
     "a size beyond numbers",
     event,
-    CHUNKED,
+    IN_CHUNKS,
     (body) => [raw(`${"f".repeat(40)}\r\n`), body],
     INVALID,
   ),
   on(
     "a chunk longer than its size",
     event,
-    CHUNKED,
+    IN_CHUNKS,
     (body) => [raw("5\r\n"), body, raw("\r\n")],
     INVALID,
   ),
   on(
     "a second chunk without a size",
     event,
-    CHUNKED,
+    IN_CHUNKS,
     (body) => [chunk(half(body)), rest(body)],
     INVALID,
   ),
@@ -169,7 +164,7 @@ const NEVER = 1_000_000;
 /** All of them answered at the same time: none comes to its end. */
 export const slow: readonly Input[] = [
   fixed("a head, and nothing", [headOf({ length: 100 })], TOO_SLOW),
-  fixed("a head with chunks, and nothing", [headOf(CHUNKED)], TOO_SLOW),
+  fixed("a head with chunks, and nothing", [headOf(IN_CHUNKS)], TOO_SLOW),
   fixed(
     "a byte now and then",
     [headOf({ length: NEVER }), { drip: raw(" "), everyMs: DRIP_MS }],
@@ -177,24 +172,18 @@ export const slow: readonly Input[] = [
   ),
   fixed(
     "a chunk now and then",
-    [headOf(CHUNKED), { drip: chunk(raw("[")), everyMs: DRIP_MS }],
+    [headOf(IN_CHUNKS), { drip: chunk(raw("[")), everyMs: DRIP_MS }],
     TOO_SLOW,
   ),
   fixed(
     "a chunk's size, digit by digit",
-    [headOf(CHUNKED), { drip: raw("0"), everyMs: DRIP_MS }],
+    [headOf(IN_CHUNKS), { drip: raw("0"), everyMs: DRIP_MS }],
     TOO_SLOW,
   ),
   on("all but its last byte", event, {}, (body) => [body.subarray(0, -1)], TOO_SLOW),
-  on("all but its last chunk", event, CHUNKED, (body) => [chunk(body)], TOO_SLOW),
+  on("all but its last chunk", event, IN_CHUNKS, (body) => [chunk(body)], TOO_SLOW),
   on("half of it", sized(LARGEST_BODY_BYTES), {}, (body) => [half(body)], TOO_SLOW),
-  on(
-    "told to go on, and not going on",
-    event,
-    { headers: [["Expect", "100-continue"]] },
-    () => ["await 100"],
-    TOO_SLOW,
-  ),
+  on("told to go on, and not going on", event, EXPECTING, () => ["await 100"], TOO_SLOW),
   ...["/nothing/here", "/webhooks/stripe/nobody"].map((path) =>
     fixed(`a head for ${path}, and nothing`, [headOf({ path, length: 100 })], { statuses: [404] }),
   ),
@@ -204,7 +193,11 @@ export const slow: readonly Input[] = [
   // What it is depends on how much is read in five seconds; that it costs little does not.
   fixed(
     "a quarter of a million chunks of one byte",
-    [headOf(CHUNKED), Buffer.concat(Array<Uint8Array>(250_000).fill(chunk(raw(" ")))), END],
+    [
+      headOf(IN_CHUNKS),
+      Buffer.concat(Array<Uint8Array>(250_000).fill(chunk(raw(" ")))),
+      LAST_CHUNK,
+    ],
     { statuses: [400, 408] },
   ),
   on(

@@ -71,8 +71,8 @@ export class Trial {
     if (expected.some(({ row }) => row?.startsWith('["later"'))) await this.#stage.quiet();
     const name = conversation.map((input) => input.name).join(" + ");
     problems.push(...(await this.#compareRows(name, expected, tally)));
-    const silent = problems.some(({ what }) => what === "answer");
-    return silent ? [...problems, ...(await this.#askHowItIs(tally))] : problems;
+    const unheardOf = problems.some(({ what }) => what === "answer");
+    return unheardOf ? [...problems, ...(await this.#askHowItIs(tally))] : problems;
   }
 
   async #tryTogether(
