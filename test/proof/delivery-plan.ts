@@ -18,11 +18,16 @@ import {
 } from "./lifecycle-model.ts";
 import type { Told } from "./telling.ts";
 
-/** What happens to whoever speaks on the wire, once, at the n'th message that passes it. */
+/**
+ * What happens, once, to the first of those who speak at once that comes to this message: so it
+ * happens to the others when that one is taken out.
+ */
 export interface Disturbance {
   /** Overtaken: the message is held until a tick is over, for which every lease has ended. */
   readonly way: Way | "overtaken by a tick";
-  readonly message: number;
+  readonly from: "client" | "server";
+  /** Of one side of one connection, from 1. */
+  readonly n: number;
 }
 
 /** When something reaches the Worker. */
@@ -65,22 +70,31 @@ export interface Group {
 const MOST_MOVES = 40;
 const MOST_TICKS = 2;
 export const MOST_AT_ONCE = 8;
-/** A delivery that is processed and another one as a duplicate are some sixty messages. */
-const LAST_MESSAGE = 60;
+/** What an event takes that is stored, and processed behind the answer. */
+const MESSAGES = { client: 44, server: 69 } as const;
 
-const disturbances: fc.Arbitrary<Disturbance> = fc.record({
-  // A Worker that was killed takes its time to come back.
-  way: fc.oneof(
-    {
-      weight: 12,
-      arbitrary: fc.constantFrom<Disturbance["way"][]>("cut before", "cut half", "cut after"),
-    },
-    { weight: 9, arbitrary: fc.constant<Disturbance["way"]>("overtaken by a tick") },
-    { weight: 4, arbitrary: fc.constant<Disturbance["way"]>("terminate the backend") },
-    { weight: 1, arbitrary: fc.constant<Disturbance["way"]>("kill the Worker") },
-  ),
-  message: fc.integer({ min: 1, max: LAST_MESSAGE }),
-});
+// A Worker that was killed takes its time to come back.
+const ways = fc.oneof(
+  { weight: 4, arbitrary: fc.constant("cut before" as const) },
+  { weight: 4, arbitrary: fc.constant("cut half" as const) },
+  { weight: 4, arbitrary: fc.constant("cut after" as const) },
+  { weight: 4, arbitrary: fc.constant("terminate the backend" as const) },
+  { weight: 9, arbitrary: fc.constant("overtaken by a tick" as const) },
+  { weight: 1, arbitrary: fc.constant("kill the Worker" as const) },
+);
+
+const disturbances: fc.Arbitrary<Disturbance> = fc.oneof(
+  fc.record({
+    way: ways,
+    from: fc.constant("client" as const),
+    n: fc.integer({ min: 1, max: MESSAGES.client }),
+  }),
+  fc.record({
+    way: ways,
+    from: fc.constant("server" as const),
+    n: fc.integer({ min: 1, max: MESSAGES.server }),
+  }),
+);
 
 const moment = {
   disturbance: sometimes(10, disturbances, null),

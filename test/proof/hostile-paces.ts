@@ -71,7 +71,7 @@ export const sizes: readonly Input[] = [
 ];
 
 export const tooLarge: readonly Input[] = [
-  ...[LARGEST_BODY_BYTES + 1, 3 * LARGEST_BODY_BYTES].map(sized).flatMap((body) => [
+  ...[LARGEST_BODY_BYTES + 1, 2 * LARGEST_BODY_BYTES].map(sized).flatMap((body) => [
     on("announced, and not sent", body, {}, () => []),
     on("announced, and a part sent", body, {}, (bytes) => [bytes.subarray(0, 10_000)]),
     // Who goes on sending what nobody reads may find the connection closed before the answer.

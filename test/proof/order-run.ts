@@ -86,10 +86,9 @@ async function perform(
 
   // What goes on behind earlier answers would be counted with what is said now.
   await stage.quiet();
-  const { way, message } = disturbance;
-  let messages = 0;
+  const { way, from, n } = disturbance;
   const conversation = stage.wire.listen({
-    at: () => ++messages === message,
+    at: (boundary) => boundary.from === from && boundary.n === n,
     disturb: async (boundary) => {
       if (way !== "overtaken by a tick") return disturb(stage, { way, boundary });
       await tick();

@@ -133,7 +133,9 @@ function describeDrawn(one: Drawn): string {
     .map(({ deliveries, ticks, disturbance }) => {
       const ticking = Array.from({ length: ticks }, () => "a tick");
       const all = [...deliveries.map(describeDelivery), ...ticking].join(" with ");
-      return disturbance ? `${all} [${disturbance.way}, message ${disturbance.message}]` : all;
+      if (disturbance === null) return all;
+      const { way, from, n } = disturbance;
+      return `${all} [${way}: ${from} message ${n}]`;
     })
     .join(", then ");
 }

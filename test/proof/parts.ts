@@ -75,6 +75,8 @@ export const LANES: readonly (readonly Part[])[] = [
   ],
 ];
 
+export const PARTS: readonly Part[] = LANES.flat();
+
 function onStage(
   name: string,
   options: StageOptions,

@@ -5,10 +5,10 @@
 import { parseArgs } from "node:util";
 import { type NumberFlag, readNumber, UsageError } from "../local/flags.ts";
 import { interruption } from "../local/interruption.ts";
-import { LANES, type Part, type PartOptions } from "./parts.ts";
+import { runPart } from "./part-process.ts";
+import { LANES, PARTS, type Part, type PartOptions } from "./parts.ts";
 import { renderSection, type Section } from "./report.ts";
 
-const PARTS = LANES.flat();
 const NAMES = PARTS.map(({ name }) => name);
 
 const HELP = `Tries whatever could lose or double a payment, on the real Worker and a real Postgres.
@@ -71,7 +71,7 @@ async function runLane(
   options: Omit<PartOptions, "say">,
 ): Promise<readonly Ended[]> {
   const ended: Ended[] = [];
-  for (const { name, run } of lane) {
+  for (const { name } of lane) {
     if (options.signal.aborted) break;
     const startedAt = Date.now();
     const say = (line: string): void => {
@@ -79,7 +79,7 @@ async function runLane(
       console.log(`${name} [${minutes} min] ${line}`);
     };
     try {
-      const section = await run({ ...options, say });
+      const section = await runPart(name, { ...options, say });
       ended.push(section === null ? skipped(name) : endOf(name, section));
     } catch (error) {
       if (options.signal.aborted) break;

@@ -66,114 +66,56 @@ export const PAIRS: readonly Pair[] = [
   // One event, delivered twice at the same time.
   race("sync x sync, new", syncDelivery(PAID), syncDelivery(PAID)),
   race("sync x async, new", syncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
-  {
-    ...race("async x async, new", asyncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync x sync, both fail", syncDelivery(FAILS), syncDelivery(FAILS)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync, fails x sync", syncDelivery(FAILS), syncDelivery(WORKS)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync x async, both fail", syncDelivery(FAILS), asyncDelivery(FAILS)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync x sync, both parked", syncDelivery(NEVER_WORKS), syncDelivery(NEVER_WORKS)),
-    beginsAtOnce: true,
-  },
+  bigRace("async x async, new", asyncDelivery(FINALIZED), asyncDelivery(FINALIZED)),
+  bigRace("sync x sync, both fail", syncDelivery(FAILS), syncDelivery(FAILS)),
+  bigRace("sync, fails x sync", syncDelivery(FAILS), syncDelivery(WORKS)),
+  bigRace("sync x async, both fail", syncDelivery(FAILS), asyncDelivery(FAILS)),
+  bigRace("sync x sync, both parked", syncDelivery(NEVER_WORKS), syncDelivery(NEVER_WORKS)),
   race("sync x sync, ignored", syncDelivery(UNWANTED), syncDelivery(UNWANTED)),
 
   // Two events of one invoice.
-  {
-    ...race("sync paid x sync paid", syncDelivery(PAID), syncDelivery(PAID_AGAIN)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync paid x sync paid more", syncDelivery(PAID), syncDelivery(PAID_MORE)),
-    beginsAtOnce: true,
-  },
+  bigRace("sync paid x sync paid", syncDelivery(PAID), syncDelivery(PAID_AGAIN)),
+  bigRace("sync paid x sync paid more", syncDelivery(PAID), syncDelivery(PAID_MORE)),
   race(
     "sync paid x sync voided",
     syncDelivery(PAID),
     syncDelivery(VOIDED),
     settled(FINALIZED, OLD),
   ),
-  {
-    ...race("sync paid x sync updated", syncDelivery(PAID), syncDelivery(UPDATED)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("sync voided x sync updated", syncDelivery(VOIDED), syncDelivery(UPDATED)),
-    beginsAtOnce: true,
-  },
+  bigRace("sync paid x sync updated", syncDelivery(PAID), syncDelivery(UPDATED)),
+  bigRace("sync voided x sync updated", syncDelivery(VOIDED), syncDelivery(UPDATED)),
   race(
     "process paid x process voided",
     holder(CLAIM),
     holder(claimOf(VOIDED, 1)),
     inTurn(settled(FINALIZED, OLD), stored(PAID, CLAIMED), stored(VOIDED, CLAIMED)),
   ),
-  {
-    ...race(
-      "process paid x sync voided",
-      holder(CLAIM),
-      syncDelivery(VOIDED),
-      stored(PAID, CLAIMED),
-    ),
-    beginsAtOnce: true,
-  },
+  bigRace("process paid x sync voided", holder(CLAIM), syncDelivery(VOIDED), stored(PAID, CLAIMED)),
 
   // Somebody works on the event, and another delivery of it comes.
   race("process x sync", holder(CLAIM), syncDelivery(PAID), stored(PAID, CLAIMED)),
-  {
-    ...race("process x async", holder(CLAIM), asyncDelivery(PAID), stored(PAID, CLAIMED)),
-    beginsAtOnce: true,
-  },
-  {
-    ...race(
-      "process, fails x sync",
-      holder(FAILING_CLAIM),
-      syncDelivery(FAILS),
-      stored(FAILS, CLAIMED),
-    ),
-    beginsAtOnce: true,
-  },
-  {
-    ...race(
-      "process, fails x async",
-      holder(FAILING_CLAIM),
-      asyncDelivery(FAILS),
-      stored(FAILS, CLAIMED),
-    ),
-    beginsAtOnce: true,
-  },
-  {
-    ...race(
-      "process, refused x sync",
-      holder(claimOf(REFUSED, 1)),
-      syncDelivery(REFUSED),
-      stored(REFUSED, CLAIMED),
-    ),
-    beginsAtOnce: true,
-  },
+  bigRace("process x async", holder(CLAIM), asyncDelivery(PAID), stored(PAID, CLAIMED)),
+  bigRace(
+    "process, fails x sync",
+    holder(FAILING_CLAIM),
+    syncDelivery(FAILS),
+    stored(FAILS, CLAIMED),
+  ),
+  bigRace(
+    "process, fails x async",
+    holder(FAILING_CLAIM),
+    asyncDelivery(FAILS),
+    stored(FAILS, CLAIMED),
+  ),
+  bigRace(
+    "process, refused x sync",
+    holder(claimOf(REFUSED, 1)),
+    syncDelivery(REFUSED),
+    stored(REFUSED, CLAIMED),
+  ),
   race("claim, process x sync", claimer("fresh"), syncDelivery(FINALIZED), stored(FINALIZED)),
-  {
-    ...race(
-      "claim, process x async",
-      claimer("fresh"),
-      asyncDelivery(FINALIZED),
-      stored(FINALIZED),
-    ),
-    beginsAtOnce: true,
-  },
-  {
-    ...race("claim, process x sync, fails", claimer("fresh"), syncDelivery(FAILS), stored(FAILS)),
-    beginsAtOnce: true,
-  },
+  bigRace("claim, process x async", claimer("fresh"), asyncDelivery(FINALIZED), stored(FINALIZED)),
+  bigRace("claim, process x sync, fails", claimer("fresh"), syncDelivery(FAILS), stored(FAILS)),
 
   // Somebody's lease is over, and others come.
   race(
@@ -188,15 +130,12 @@ export const PAIRS: readonly Pair[] = [
     claimer("suspects"),
     stored(FINALIZED, OVERDUE),
   ),
-  {
-    ...race(
-      "process, late, fails x claim, process",
-      holder(FAILING_CLAIM),
-      claimer("suspects"),
-      stored(FAILS, OVERDUE),
-    ),
-    beginsAtOnce: true,
-  },
+  bigRace(
+    "process, late, fails x claim, process",
+    holder(FAILING_CLAIM),
+    claimer("suspects"),
+    stored(FAILS, OVERDUE),
+  ),
   race(
     "process, late x park crashed",
     holder(claimOf(PAID, MAX_ATTEMPTS)),
@@ -297,6 +236,11 @@ export const PAIRS: readonly Pair[] = [
     stored(PAID, `${IGNORED}, payload = null`),
   ),
 ];
+
+/** Of which there would be too many. */
+function bigRace(...given: Parameters<typeof race>): Pair {
+  return { ...race(...given), beginsAtOnce: true };
+}
 
 function race(name: string, one: Racer, other: Racer, before?: Before): Pair {
   return { name, racers: [one, other], ...(before ? { before } : {}) };

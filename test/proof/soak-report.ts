@@ -52,7 +52,7 @@ export async function soakSection(stage: Stage, soak: Soak): Promise<Section> {
     );
   });
   return {
-    title: stage.pooled ? "Soak, through PgBouncer" : "Soak",
+    title: "Soak",
     columns: [
       "waves",
       "events",

@@ -157,9 +157,9 @@ describe("a name in the payload stays there when the delivery is", () => {
     });
     const lines = await logLines(async () => {
       const answer = await inbox.post("/webhooks/stripe", { body });
-      expect(answer).toMatchObject({ status: 503, text: '{"outcome":"unavailable"}' });
+      expect(answer).toMatchObject({ status: 400, text: '{"outcome":"invalid"}' });
     });
-    expect(lines).toEqual([expect.objectContaining({ level: "error", status: 503 })]);
+    expect(lines).toEqual([expect.objectContaining({ level: "warn", status: 400 })]);
     expect(JSON.stringify(lines)).not.toContain(MARK);
   });
 });
