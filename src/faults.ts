@@ -7,8 +7,9 @@ export function explain(fault: unknown): Fields {
   if (fault instanceof InvalidSetting) {
     return { error: fault.name, setting: fault.setting, detail: fault.message };
   }
+  const sqlstate = sqlStateOf(fault) ?? undefined;
   if (fault instanceof DatabaseUnavailable) {
-    return { error: fault.name, detail: fault.message, sqlstate: sqlStateOf(fault) ?? undefined };
+    return { error: fault.name, detail: fault.message, sqlstate };
   }
-  return { error: errorClass(fault) };
+  return { error: errorClass(fault), sqlstate };
 }

@@ -81,15 +81,6 @@ export async function inTransaction<R>(
   }
 }
 
-/** One round trip, for statements that are each a transaction of their own. */
-export async function oneByOne(
-  db: Connection,
-  writes: readonly Write[],
-): Promise<readonly (readonly Row[])[]> {
-  const results = await allOf(db.send(writes.map(db.compile)));
-  return results.map(({ rows }) => rows);
-}
-
 async function withTx<R>(
   db: Connection,
   timeouts: Timeouts,

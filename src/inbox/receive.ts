@@ -5,7 +5,7 @@
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
 import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
-import { type Timeouts, inOneFlight, inTransaction, oneByOne } from "../db/transaction.ts";
+import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { storedEvent, workOn } from "./process.ts";
 import { classify, type Failure, parksAtAttempt } from "./retry.ts";
 import { type IgnoredReason, judge } from "./rules.ts";
@@ -130,7 +130,7 @@ export async function receiveAsync(
       "ignored" in verdict ? await ignore(db, delivery, verdict.ignored, timeouts) : null;
     const { received, claim } = ignored
       ? { received: ignored, claim: null }
-      : await storeEvent(db, delivery, leaseSeconds);
+      : await storeEvent(db, delivery, leaseSeconds, timeouts);
     if (received.repeated) countDuplicate(db, delivery, timeouts);
     return { received, claim };
   } catch (cause) {
@@ -142,9 +142,11 @@ async function storeEvent(
   db: Connection,
   delivery: Delivery,
   leaseSeconds: number | null,
+  timeouts: Timeouts,
 ): Promise<{ received: Received; claim: Claim | null }> {
   const key = transitions.keyOf(delivery);
-  const [stored, state] = await oneByOne(db, [
+  // One transaction: between two, a pooler may hand the connection's answers to somebody else.
+  const [stored, state] = await inOneFlight(db, timeouts, [
     transitions.store(delivery, leaseSeconds),
     transitions.readState(key),
   ]);

@@ -71,7 +71,7 @@ export function settleAsIgnored(key: Key, ignored: IgnoredReason): Write {
 
 /**
  * The row, if it is new, as unsettled. With a lease its insert is its first claim; without one it
- * is due at once. Needs no transaction around it.
+ * is due at once.
  *
  * A conflict is looked for first: `on conflict do nothing` would wait for whoever is processing the
  * row, and is there for two first deliveries at the same time.
@@ -84,6 +84,7 @@ export function store(delivery: Delivery, leaseSeconds: number | null): Write {
       attempts, available_at)
     select ${receivedColumns(delivery)}, ${attempts}::int, ${availableAt}
     where not exists (select from ${inbox} where ${matches(keyOf(delivery))})
+      and ${insideTransaction}
     on conflict (provider, endpoint, event_id) do nothing
     returning fence::int as fence`;
 }

@@ -40,6 +40,8 @@ test.for([...PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
     if (words.test(path.name))
       expect(report.statements).toContainEqual(expect.stringMatching(statement));
   }
+  // Outside of a transaction, a pooler may hand the second statement of a flight to another server.
+  expect(report.statements[1]).toMatch(/^begin/);
   expect(report.boundaries).toBeGreaterThan(50);
   expect(report.runs).toBeGreaterThan(3);
   expect(crashSection(path.name, [report]).failures).toEqual([]);

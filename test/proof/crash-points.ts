@@ -112,23 +112,21 @@ export async function proveCrashPoints(
 }
 
 /**
- * Whether a way says something at a boundary that no other says there. Who is killed minds no more
- * what it was told, and what it said counts where Postgres acts on it. A backend that is terminated
- * tells the Worker so. A statement is refused once, and the conversation goes on.
+ * Whether a way says something at a boundary that no other says there. A Worker that is killed, and
+ * a Postgres that crashes, matter where Postgres is asked to act: between, they are a cut. A backend
+ * that is terminated tells the Worker so. A statement is refused once, and the conversation goes on.
  */
 function matters(way: Way, { from, type }: Boundary): boolean {
-  const asksToAct = from === "client" && (type === "S" || type === "Q");
   switch (way) {
     case "cut before":
     case "cut half":
     case "cut after":
       return true;
     case "kill the Worker":
-      return asksToAct || type === "startup" || type === "X";
+    case "restart Postgres":
+      return from === "client" && (type === "S" || type === "Q");
     case "terminate the backend":
       return from === "client" && type !== "startup";
-    case "restart Postgres":
-      return asksToAct || (from === "server" && type === "Z");
     case "refuse the statement":
       return from === "client" && (type === "P" || type === "Q");
   }

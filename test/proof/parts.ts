@@ -32,10 +32,10 @@ const HISTORIES_POOLED = 100;
 const GENERATED_INPUTS = 1_500;
 const CRASHES = { workers: WORKERS, fault } as const;
 /**
- * A killed Worker is to the pooler what a cut is, and before a message is after the one before it,
- * whichever side that came from.
+ * Before a message is after the one before it, whichever side that came from; and what the Worker
+ * and Postgres do when they end is no different behind a pooler.
  */
-const WAYS_POOLED = WAYS.filter((way) => way !== "kill the Worker" && way !== "cut before");
+const WAYS_POOLED = ["cut half", "cut after", "terminate the backend"] as const;
 
 /** What runs in turn; the lanes run beside each other. */
 export const LANES: readonly (readonly Part[])[] = [
