@@ -158,7 +158,11 @@ export const PLAINLY: Telling = {
 };
 
 const tellings: fc.Arbitrary<Telling> = fc.record({
-  apiVersion: fc.constantFrom(...API_VERSIONS.toReversed()),
+  // The oldest has no status: what is then known of the state is the type alone.
+  apiVersion: fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...API_VERSIONS.toReversed()) },
+    { weight: 1, arbitrary: fc.constant(API_VERSIONS[0]) },
+  ),
   customer: sometimes(40, fc.constantFrom("object", "deleted", "null"), "id"),
   payment: fc.constantFrom<Telling["payment"][]>(
     ["invoice.paid"],

@@ -3,7 +3,6 @@
  * not at all, and words that were not true when they were said. Pure.
  */
 import { type Books, compareBooks, type Verdict } from "./books.ts";
-import type { Pair } from "./race-pairs.ts";
 import type { Effects, Fact, Played, Told } from "./racetrack.ts";
 
 export const FAULTS = ["lost", "doubled", "stuck", "other"] as const;
@@ -15,7 +14,7 @@ export type Faults = Readonly<Record<(typeof FAULTS)[number], readonly string[]>
 export function faultsOf(
   { told, effects, books }: Played,
   serialEnds: readonly Books[],
-  { forgets }: Pick<Pair, "forgets">,
+  { forgets = false }: { readonly forgets?: boolean },
 ): Faults {
   const { lost, doubled, stuck, differing } = nearest(serialEnds, books);
   const once = forgets ? { lost: [], doubled: [] } : workedOnce(books);
@@ -23,7 +22,11 @@ export function faultsOf(
     lost: [...lost, ...once.lost],
     doubled: [...doubled, ...once.doubled],
     stuck,
-    other: [...differing, ...untrueCounts(told, effects), ...told.flatMap(untrueWord)],
+    other: [
+      ...differing,
+      ...untrueCounts(told, effects),
+      ...told.flatMap((word) => untrueWord(word, forgets)),
+    ],
   };
 }
 
@@ -68,16 +71,16 @@ function times(effects: Effects, id: string): number {
 }
 
 /** What was said, against what was committed at that moment. */
-function untrueWord(word: Told): string[] {
+function untrueWord(word: Told, forgets: boolean): string[] {
   const { who, eventId, outcome, error, fact } = word;
   // Its name is that of no fault that is foreseen.
   const unforeseen = outcome === "threw" || error === "Error";
-  if (!unforeseen && fact !== null && isTrue(word, fact)) return [];
+  if (!unforeseen && fact !== null && isTrue(word, fact, forgets)) return [];
   const code = error === undefined ? "" : ` (${error})`;
   return [`${who} was told "${outcome}"${code} of ${eventId} when it was ${JSON.stringify(fact)}`];
 }
 
-function isTrue({ outcome, recorded }: Told, fact: Fact): boolean {
+function isTrue({ outcome, recorded }: Told, fact: Fact, forgets: boolean): boolean {
   const waits = fact.known && !fact.settled && !fact.parked;
   switch (outcome) {
     case "processed":
@@ -85,9 +88,10 @@ function isTrue({ outcome, recorded }: Told, fact: Fact): boolean {
       return fact.settled && fact.outcome === outcome;
     case "stored":
       return fact.known;
-    // Nobody delivers it again: it is done, or somebody still comes to it.
+    // Nobody delivers it again: it is done, or somebody still comes to it. What retention forgets
+    // was done.
     case "duplicate":
-      return fact.settled || waits;
+      return fact.settled || waits || (forgets && !fact.known);
     case "needs_review":
       return fact.parked;
     case "failed":
