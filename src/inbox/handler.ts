@@ -21,6 +21,14 @@ export class HandlerTooSlow extends Error {
   override readonly name = "HandlerTooSlow";
 }
 
+/** The time was gone before the handler began: waiting took it, and not the handler. */
+export class NoTimeLeft extends Error {
+  override readonly name = "NoTimeLeft";
+}
+
+/** With less, a handler that is quick enough could be called slow. */
+const LEAST_HANDLER_MS = 500;
+
 export function findHandler(table: HandlerTable, type: string): Handler | undefined {
   const handlers: Readonly<Record<string, unknown>> = table;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Only ever called with events of the type that it stands under.
@@ -29,7 +37,7 @@ export function findHandler(table: HandlerTable, type: string): Handler | undefi
 
 /**
  * @param withinMs how long it may take; what it would have returned later is not written.
- * @throws whatever the handler throws; HandlerTooSlow; TypeError for anything but writes.
+ * @throws whatever the handler throws; NoTimeLeft; HandlerTooSlow; TypeError for anything but writes.
  */
 export async function askHandler(
   handler: Handler,
@@ -37,6 +45,7 @@ export async function askHandler(
   tx: Tx,
   withinMs: number,
 ): Promise<readonly Write[]> {
+  if (withinMs < LEAST_HANDLER_MS) throw new NoTimeLeft("Nothing is left of the time to work.");
   const tooSlow = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => tooSlow.reject(new HandlerTooSlow(`The handler of ${event.type} takes too long.`)),

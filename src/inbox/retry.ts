@@ -4,6 +4,7 @@
 import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
+import { NoTimeLeft } from "./handler.ts";
 
 /**
  * Thrown by a handler: trying again can never help, a person must look.
@@ -43,7 +44,9 @@ export function classify(error: unknown): Failure {
   if (error instanceof PermanentError) {
     return { kind: "permanent", code: `PermanentError:${error.reason}` };
   }
-  if (error instanceof DatabaseUnavailable) return { kind: "infrastructure", code: error.name };
+  if (error instanceof DatabaseUnavailable || error instanceof NoTimeLeft) {
+    return { kind: "infrastructure", code: error.name };
+  }
   const state = sqlStateOf(error);
   if (state === null) return { kind: "ours", code: errorClass(error) };
   // Before any work was done, what took long was the wait for others' locks, one after the other.

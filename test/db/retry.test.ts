@@ -3,6 +3,7 @@ import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
 import { DatabaseUnavailable } from "../../src/db/connect.ts";
 import { OpeningFailed } from "../../src/db/transaction.ts";
+import { NoTimeLeft } from "../../src/inbox/handler.ts";
 import { classify, parksAtAttempt, PermanentError } from "../../src/inbox/retry.ts";
 
 function fromPostgres(sqlstate: string): DatabaseError {
@@ -34,6 +35,7 @@ test.each([
   ["a deadlock", fromPostgres("40P01"), "contention", "40P01"],
   ["a shutdown", fromPostgres("57P01"), "infrastructure", "57P01"],
   ["a server that is read-only", fromPostgres("25006"), "infrastructure", "25006"],
+  ["time that waiting took", new NoTimeLeft("It is over."), "infrastructure", "NoTimeLeft"],
   ["no database", new DatabaseUnavailable("it is gone"), "infrastructure", "DatabaseUnavailable"],
 ])("%s", (_, error, kind, code) => {
   expect(classify(error)).toEqual({ kind, code });

@@ -47,17 +47,22 @@ export async function settle(
   return recovery;
 }
 
-/** Makes what waits due; returns for how long that would have taken, null when nothing waits. */
+/**
+ * Makes what waits due; returns for how long that would have taken, null when nothing waits.
+ * What somebody is at work on is left as it is, or that one would have to be waited for.
+ */
 export async function passTime(stage: Stage): Promise<number | null> {
   const waiting = await stage.rows(`
-    with waiting as (
-      select event_id, extract(epoch from available_at - now())::float8 as seconds
-      from webhook_inbox where processed_at is null and parked_at is null
+    with due as (
+      select provider, endpoint, event_id from webhook_inbox
+      where processed_at is null and parked_at is null and available_at > now()
+      for update skip locked
     ), aged as (
       update webhook_inbox set available_at = now()
-      where processed_at is null and parked_at is null and available_at > now()
+      where (provider, endpoint, event_id) in (select * from due)
     )
-    select seconds from waiting`);
+    select extract(epoch from available_at - now())::float8 as seconds
+    from webhook_inbox where processed_at is null and parked_at is null`);
   if (waiting.length === 0) return null;
   return Math.max(0, ...waiting.map(({ seconds }) => Number(seconds)));
 }

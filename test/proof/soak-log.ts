@@ -25,6 +25,8 @@ export function unexplained(line: string): string | null {
   const known =
     error === undefined ||
     error === "DatabaseUnavailable" ||
+    // A stall took the time that was the handler's.
+    error === "NoTimeLeft" ||
     (LOST.test(error) && message !== "delivery") ||
     Object.values(PLANNED).includes(error) ||
     OUTAGE.test(error) ||
