@@ -71,7 +71,7 @@ const MOST_MOVES = 40;
 const MOST_TICKS = 2;
 export const MOST_AT_ONCE = 8;
 /** What an event takes that is stored, and processed behind the answer. */
-const MESSAGES = { client: 44, server: 69 } as const;
+const MESSAGES = { client: 46, server: 77 } as const;
 
 // A Worker that was killed takes its time to come back.
 const ways = fc.oneof(
