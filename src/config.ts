@@ -68,7 +68,7 @@ export interface Queue {
   readonly sendBatch: (messages: Iterable<{ readonly body: unknown }>) => Promise<unknown>;
 }
 
-const Producer = v.custom<Queue>(
+const QueueBinding = v.custom<Queue>(
   (binding) =>
     typeof binding === "object" &&
     binding !== null &&
@@ -223,7 +223,7 @@ export function readStripeApi(env: Env): { readonly key: string; readonly url: U
 function readQueue(env: Env): Queue | null {
   const binding = env["OUTBOX_QUEUE"];
   if (binding === undefined) return null;
-  const queue = v.safeParse(Producer, binding);
+  const queue = v.safeParse(QueueBinding, binding);
   if (!queue.success)
     throw new InvalidSetting("OUTBOX_QUEUE", "must be a queue: see wrangler.toml");
   return queue.output;

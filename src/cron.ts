@@ -19,7 +19,13 @@ import { log } from "./log.ts";
 import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
 
 export type TickCounts = Record<
-  Processed["outcome"] | "unavailable" | "crashed" | "released" | "published" | "unsent",
+  | Processed["outcome"]
+  | "unavailable"
+  | "crashed"
+  | "released"
+  | "published"
+  | "unsent"
+  | "messages_in_review",
   number
 >;
 
@@ -64,17 +70,26 @@ async function work(
   const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
     onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
 
-  await onConnection(async (db) => {
-    counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
-  });
-  const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
-  const lanes = Array.from({ length: process.concurrency }, () =>
-    drain("fresh", process.claimBatch, atShare(FRESH_UNTIL)),
-  );
-  const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === "rejected");
-  if (failed?.status === "rejected") throw failed.reason;
-  await drain("suspects", 1, atShare(SUSPECTS_UNTIL));
+  const drainAll = async (): Promise<void> => {
+    await onConnection(async (db) => {
+      counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
+    });
+    const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
+    const lanes = Array.from({ length: process.concurrency }, () =>
+      drain("fresh", process.claimBatch, atShare(FRESH_UNTIL)),
+    );
+    throwFirst(await Promise.allSettled(lanes));
+    await drain("suspects", 1, atShare(SUSPECTS_UNTIL));
+  };
+  // Trouble with events keeps no message from leaving.
+  const drained = await Promise.allSettled([drainAll()]);
   if (settings.dispatch) await onConnection((db) => dispatch(db, settings, endsAt, counts));
+  throwFirst(drained);
+}
+
+function throwFirst(settled: readonly PromiseSettledResult<unknown>[]): void {
+  const failed = settled.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
 }
 
 async function dispatch(
@@ -85,13 +100,15 @@ async function dispatch(
 ): Promise<void> {
   if (!dispatching) return;
   const policy = { ...dispatching, timeouts };
-  counts.crashed += await parkCrashedMessages(db, policy);
+  counts.messages_in_review = await parkCrashedMessages(db, policy);
   while (Date.now() < until) {
     const sent = await dispatchBatch(db, sendTo(dispatching.queue), policy);
     if (sent === null) return;
     counts.published += sent.published;
     counts.unsent += sent.unsent;
-    counts.needs_review += sent.parked;
+    counts.messages_in_review += sent.parked;
+    // The queue may be down: the others keep their attempts for the next tick.
+    if (sent.refused > 0) return;
   }
 }
 
@@ -153,5 +170,6 @@ function noCounts(): TickCounts {
     released: 0,
     published: 0,
     unsent: 0,
+    messages_in_review: 0,
   };
 }

@@ -3,7 +3,7 @@
  * again later. What the queue has given up is parked in the journal.
  */
 import { consequencesAt } from "./billing/consequences.ts";
-import { type Env, readSettings, readStripeApi, type Settings } from "./config.ts";
+import { type Env, InvalidSetting, readSettings, readStripeApi, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { explain } from "./faults.ts";
@@ -26,13 +26,19 @@ export interface QueuedMessage {
   readonly retry: (options: { readonly delaySeconds: number }) => void;
 }
 
-/** The end of the name of a queue that takes what another one gave up: see wrangler.toml. */
-const UNDELIVERED = "-undelivered";
 /** For each message: longer than its call may take. */
 const MESSAGE_MS = 30_000;
 const LEASE_SECONDS = 60;
-/** After a fault of ours, such as no database. */
-const FAULT_DELAY_SECONDS = 30;
+/**
+ * After a fault of ours, such as no database: it doubles with each delivery, so that a hundred of
+ * them outlast the four days for which a queue keeps a message.
+ */
+const FIRST_FAULT_DELAY_SECONDS = 30;
+const LONGEST_FAULT_DELAY_SECONDS = 3_600;
+/** While processing is paused. */
+const PAUSED_DELAY_SECONDS = 900;
+/** https://developers.cloudflare.com/queues/platform/limits/ */
+const LONGEST_DELAY_SECONDS = 43_200;
 
 export async function consumeBatch(
   batch: Batch,
@@ -41,34 +47,58 @@ export async function consumeBatch(
 ): Promise<void> {
   try {
     const settings = readSettings(env);
-    const find = consequencesAt(createStripe(readStripeApi(env)));
+    const role = roleOf(batch.queue);
+    if (role === "outbox" && !settings.processing) {
+      return batch.retryAll({ delaySeconds: PAUSED_DELAY_SECONDS });
+    }
+    const stripe = role === "outbox" ? createStripe(readStripeApi(env)) : null;
+    const find = consequencesAt(() => {
+      if (stripe === null) throw new Error("Bug! What was given up is parked, not called.");
+      return stripe;
+    });
     const deadlineMs = batch.messages.length * MESSAGE_MS;
     await withConnection(settings.database, { deadlineMs, afterwards }, async ({ db }) => {
       for (const message of batch.messages) {
-        await consumeOne(db, batch.queue, message, find, settings);
+        await consumeOne(db, role, message, find, settings);
       }
     });
   } catch (fault) {
     // Those that were acknowledged stay so.
-    batch.retryAll({ delaySeconds: FAULT_DELAY_SECONDS });
+    const attempts = Math.max(1, ...batch.messages.map((message) => message.attempts));
+    const delaySeconds = FIRST_FAULT_DELAY_SECONDS * 2 ** Math.min(attempts - 1, 10);
+    batch.retryAll({ delaySeconds: Math.min(delaySeconds, LONGEST_FAULT_DELAY_SECONDS) });
     log("error", "queue", { queue: batch.queue, ...explain(fault) });
   }
 }
 
+type Role = "outbox" | "undelivered";
+
+/** @throws for a queue that wrangler.toml names neither way: what to do with its messages? */
+function roleOf(queue: string): Role {
+  if (queue.includes("undelivered")) return "undelivered";
+  if (queue.includes("outbox")) return "outbox";
+  throw new InvalidSetting(
+    "queues.consumers",
+    'must have "outbox" or "undelivered" in their names',
+  );
+}
+
 async function consumeOne(
   db: Connection,
-  queue: string,
+  role: Role,
   message: QueuedMessage,
   find: FindConsequence,
   { receive: timeouts, retry: { backoffCapSeconds } }: Settings,
 ): Promise<void> {
   const startedAt = Date.now();
   const policy = { timeouts, backoffCapSeconds, leaseSeconds: LEASE_SECONDS };
-  const consumed = queue.endsWith(UNDELIVERED)
-    ? await parkUndelivered(db, message.body, find, timeouts)
-    : await consume(db, message.body, message.attempts, find, policy);
-  if ("delaySeconds" in consumed) message.retry({ delaySeconds: consumed.delaySeconds });
-  else message.ack();
+  const consumed =
+    role === "undelivered"
+      ? await parkUndelivered(db, message.body, find, timeouts)
+      : await consume(db, message.body, message.attempts, find, policy);
+  if ("delaySeconds" in consumed) {
+    message.retry({ delaySeconds: Math.min(consumed.delaySeconds, LONGEST_DELAY_SECONDS) });
+  } else message.ack();
   log(levelOf(consumed), "message", {
     ...messageId(message.body),
     ...consumed,
@@ -87,7 +117,7 @@ function levelOf({ outcome }: Consumed): "info" | "warn" | "error" {
     case "failed":
     case "needs_review":
       return "warn";
-    case "unreadable":
+    case "foreign":
       return "error";
   }
 }

@@ -10,6 +10,12 @@ import { deleteTombstones, purgePayloads } from "./inbox/retention.ts";
 import { log } from "./log.ts";
 import { deleteDoneCalls, deleteDoneMessages } from "./outbox/retention.ts";
 
+/**
+ * A queue keeps a message for up to 14 days, and a second copy must still be known by its call:
+ * https://developers.cloudflare.com/queues/platform/limits/
+ */
+const MESSAGE_DAYS = 15;
+
 export interface RetentionCounts {
   payloads: number;
   tombstones: number;
@@ -47,7 +53,7 @@ async function purge(
     payloads: () => purgePayloads(db, payloadDays, timeouts),
     tombstones: () => deleteTombstones(db, tombstoneDays, timeouts),
     messages: () => deleteDoneMessages(db, payloadDays, timeouts),
-    calls: () => deleteDoneCalls(db, tombstoneDays, timeouts),
+    calls: () => deleteDoneCalls(db, Math.max(tombstoneDays, MESSAGE_DAYS), timeouts),
   };
   for (const name of ["payloads", "tombstones", "messages", "calls"] as const) {
     for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) {

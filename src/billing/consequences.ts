@@ -17,17 +17,25 @@ const InvoicePaymentBooked = v.object({
   event_id: v.string(),
 });
 
-/** An event's id has up to 255 characters, and so has a key: the longest ones leave no room. */
-export function consequencesAt(stripe: Stripe): FindConsequence {
-  return ({ event_type, payload }) =>
-    event_type === "InvoicePaymentBooked"
-      ? updateCustomer(stripe, v.parse(InvoicePaymentBooked, payload))
-      : null;
+/**
+ * A kind that is not known is thrown, and not taken for one from which nothing follows: a newer
+ * version may have sent it.
+ *
+ * @param stripe called when a call is to be made.
+ */
+export function consequencesAt(stripe: () => Stripe): FindConsequence {
+  return ({ event_type, payload }) => {
+    if (event_type !== "InvoicePaymentBooked") throw new TypeError(`Unknown kind: ${event_type}`);
+    return updateCustomer(stripe, v.parse(InvoicePaymentBooked, payload));
+  };
 }
 
-/** The customer's metadata tell the last payment that was booked. */
+/**
+ * The customer's metadata tell a payment that was booked. Of two at about the same time, either may
+ * be told last: messages come in any order, and a call that is repeated comes late.
+ */
 function updateCustomer(
-  stripe: Stripe,
+  stripe: () => Stripe,
   payment: v.InferOutput<typeof InvoicePaymentBooked>,
 ): Consequence | null {
   const { customer_id, invoice_id, amount, currency, event_id } = payment;
@@ -42,7 +50,7 @@ function updateCustomer(
     key,
     call: async () => {
       await callStripe(() =>
-        stripe.customers.update(customer_id, { metadata }, { idempotencyKey: key }),
+        stripe().customers.update(customer_id, { metadata }, { idempotencyKey: key }),
       );
       return "updated";
     },

@@ -18,6 +18,7 @@ const HELP = `Has parked or ignored events processed again, or messages sent aga
   npm run requeue -- --ignored-reason livemode all that were ignored for this reason
   npm run requeue -- --message 42              one message that is parked, or whose call is
   npm run requeue -- --message-reason Uncertain  all of them with this last_error
+  npm run requeue -- --not-done 96             all that left so many hours ago, and are not done
   --yes                                        without asking
 
 DATABASE_URL names the database, for instance postgres://postgres@127.0.0.1:54329/stripe_inbox
@@ -39,6 +40,7 @@ function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
       "ignored-reason": { type: "string" },
       message: { type: "string" },
       "message-reason": { type: "string" },
+      "not-done": { type: "string" },
       yes: { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -47,24 +49,30 @@ function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
   const { id, reason, message, yes } = values;
   const ignoredReason = values["ignored-reason"];
   const messageReason = values["message-reason"];
+  const notDone = values["not-done"];
   const all: Chosen[] = [
     ...(id === undefined ? [] : [{ events: { eventId: id } }]),
     ...(reason === undefined ? [] : [{ events: { reason } }]),
     ...(ignoredReason === undefined ? [] : [{ events: { ignoredReason } }]),
-    ...(message === undefined ? [] : [{ messages: { messageId: readId(message) } }]),
+    ...(message === undefined
+      ? []
+      : [{ messages: { messageId: readNumber("--message", message) } }]),
     ...(messageReason === undefined ? [] : [{ messages: { reason: messageReason } }]),
+    ...(notDone === undefined
+      ? []
+      : [{ messages: { leftHoursAgo: readNumber("--not-done", notDone) } }]),
   ];
   const [chosen] = all;
   if (!chosen || all.length > 1) {
     throw new Usage(
-      "Say which: one of --id, --reason, --ignored-reason, --message and --message-reason.",
+      "Say which: one of --id, --reason, --ignored-reason, --message, --message-reason and --not-done.",
     );
   }
   return { chosen, yes };
 }
 
-function readId(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new Usage(`--message: "${text}" is not the id of a message.`);
+function readNumber(flag: string, text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new Usage(`${flag}: "${text}" is not a whole number.`);
   return Number(text);
 }
 

@@ -18,7 +18,7 @@ export interface Consequence {
   readonly call: () => Promise<string>;
 }
 
-/** Null: nothing follows from such a message. @throws when it is not such a message. */
+/** Null: nothing follows from such a message. @throws for one that it does not know. */
 export type FindConsequence = (message: OutboundMessage) => Consequence | null;
 
 /** How a call failed. */
@@ -48,7 +48,9 @@ export class CallFailed extends Error {
 }
 
 export type Consumed =
-  | { readonly outcome: "done" | "repeated" | "nothing_follows" | "unreadable" }
+  | { readonly outcome: "done" | "repeated" | "nothing_follows" }
+  /** It does not even name a message of ours. */
+  | { readonly outcome: "foreign" }
   | { readonly outcome: "needs_review"; readonly error: string }
   /** To be delivered again. */
   | { readonly outcome: "failed"; readonly error: string; readonly delaySeconds: number }
@@ -81,9 +83,11 @@ export async function consume(
   policy: ConsumePolicy,
 ): Promise<Consumed> {
   const { timeouts, leaseSeconds } = policy;
-  const read = findConsequence(body, find);
-  if (read === null) return { outcome: "unreadable" };
-  const { messageId, consequence } = read;
+  const message = v.safeParse(Message, body);
+  if (!message.success) return parkUnreadable(db, body, timeouts);
+  const messageId = message.output.message_id;
+  const consequence = findConsequence(message.output, find);
+  if (consequence === "unreadable") return parkUnreadable(db, body, timeouts);
   if (consequence === null) {
     await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, null)]);
     return { outcome: "nothing_follows" };
@@ -107,10 +111,15 @@ export async function parkUndelivered(
   find: FindConsequence,
   timeouts: Timeouts,
 ): Promise<Consumed> {
-  const read = findConsequence(body, find);
-  if (read === null) return { outcome: "unreadable" };
-  const { messageId, consequence } = read;
-  if (consequence === null) return { outcome: "nothing_follows" };
+  const message = v.safeParse(Message, body);
+  if (!message.success) return parkUnreadable(db, body, timeouts);
+  const messageId = message.output.message_id;
+  const consequence = findConsequence(message.output, find);
+  if (consequence === "unreadable") return parkUnreadable(db, body, timeouts);
+  if (consequence === null) {
+    await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, null)]);
+    return { outcome: "nothing_follows" };
+  }
   const [parked, states] = await inOneFlight(db, timeouts, [
     journal.parkUndelivered(consequence.key, messageId),
     journal.readCall(consequence.key),
@@ -120,16 +129,29 @@ export async function parkUndelivered(
 }
 
 function findConsequence(
-  body: unknown,
+  message: OutboundMessage,
   find: FindConsequence,
-): { readonly messageId: number; readonly consequence: Consequence | null } | null {
-  const message = v.safeParse(Message, body);
-  if (!message.success) return null;
+): Consequence | "unreadable" | null {
   try {
-    return { messageId: message.output.message_id, consequence: find(message.output) };
+    return find(message);
   } catch {
-    return null;
+    return "unreadable";
   }
+}
+
+/**
+ * What follows from it is not known to this version of the Worker, so that nothing is known to have
+ * happened: a person must look, and have it sent again once the code is put right.
+ */
+async function parkUnreadable(
+  db: Connection,
+  body: unknown,
+  timeouts: Timeouts,
+): Promise<Consumed> {
+  const named = v.safeParse(v.object({ message_id: Message.entries.message_id }), body);
+  if (!named.success) return { outcome: "foreign" };
+  await inOneFlight(db, timeouts, [journal.parkUnreadable(named.output.message_id)]);
+  return { outcome: "needs_review", error: "Unreadable" };
 }
 
 async function withoutClaim(

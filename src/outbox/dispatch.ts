@@ -3,6 +3,7 @@
  * has its messages sent a second time, by another; so they leave at least once, in the order of
  * their aggregate, and whoever reads them must know one that it has had.
  */
+import type { Queue } from "../config.ts";
 import type { Connection } from "../db/connect.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { errorClass, log } from "../log.ts";
@@ -25,12 +26,7 @@ export interface OutboundMessage {
  */
 export type Send = (messages: readonly OutboundMessage[]) => Promise<void>;
 
-/** The part of a queue's producer that is used here. */
-export interface Producer {
-  readonly sendBatch: (messages: Iterable<{ readonly body: unknown }>) => Promise<unknown>;
-}
-
-export function sendTo(queue: Producer): Send {
+export function sendTo(queue: Queue): Send {
   return async (messages) => {
     await queue.sendBatch(messages.map((body) => ({ body })));
   };
@@ -48,6 +44,8 @@ export interface DispatchCounts {
   /** They could not be sent, and are tried again. */
   unsent: number;
   parked: number;
+  /** Sends that the queue did not take. */
+  refused: number;
 }
 
 /** What one call of the queue takes: https://developers.cloudflare.com/queues/platform/limits/ */
@@ -73,13 +71,13 @@ export async function dispatchBatch(
   const claiming = transitions.claimMessages(MESSAGES_IN_ONE_SEND, leaseSeconds);
   const [claimed = []] = await inOneFlight(db, timeouts, [claiming]);
   if (claimed.length === 0) return null;
-  const counts = { published: 0, unsent: 0, parked: 0 };
+  const counts = { published: 0, unsent: 0, parked: 0, refused: 0 };
   const { sendable, tooLarge } = inSizesToSend(claimed.map(transitions.toMessage));
   for (const messages of sendable) await sendAndMark(db, send, messages, policy, counts);
   // It would take the others of its batch with it, every time.
   if (tooLarge.length > 0) {
-    const never = { ...policy, maxAttempts: 1 };
-    await recordUnsent(db, tooLarge, "MessageTooLarge", never, counts);
+    const atOnce = { ...policy, maxAttempts: 1 };
+    await recordUnsent(db, tooLarge, "MessageTooLarge", atOnce, counts);
   }
   return counts;
 }
@@ -103,7 +101,10 @@ async function sendAndMark(
   counts: DispatchCounts,
 ): Promise<void> {
   const failure = await send(messages.map(toOutbound)).then(() => null, errorClass);
-  if (failure !== null) return recordUnsent(db, messages, failure, policy, counts);
+  if (failure !== null) {
+    counts.refused += 1;
+    return recordUnsent(db, messages, failure, policy, counts);
+  }
   const marking = transitions.markPublished(messages);
   const [marked = []] = await inOneFlight(db, policy.timeouts, [marking]);
   counts.published += marked.length;

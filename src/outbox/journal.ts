@@ -66,11 +66,12 @@ export function readCall(key: string): Write {
     from ${journal} where ${journal.key} = ${key}`;
 }
 
-export function recordDone(call: ClaimedCall, result: string): Write {
+/** A success is one, whoever holds the call by now, and whatever it was taken for. */
+export function recordDone({ key }: ClaimedCall, result: string): Write {
   return sql`
     update ${journal} set state = 'done', done_at = now(), result = ${result}, last_error = null,
-      fence = ${journal.fence} + 1
-    where ${isHeldBy(call)} and ${insideTransaction}
+      parked_at = null, fence = ${journal.fence} + 1
+    where ${journal.key} = ${key} and ${journal.state} <> 'done' and ${insideTransaction}
     returning 1`;
 }
 
@@ -86,10 +87,11 @@ export function recordCallFailure(call: ClaimedCall, failure: CallFailure): Writ
     returning 1`;
 }
 
-/** It can never succeed as it is: a person must look. */
+/** It can never succeed as it is, and did nothing this time: a person must look. */
 export function parkCall(call: ClaimedCall, code: string): Write {
   return sql`
     update ${journal} set state = 'parked', parked_at = now(), last_error = ${code},
+      first_called_at = case when ${call.first}::boolean then null else first_called_at end,
       fence = ${journal.fence} + 1
     where ${isHeldBy(call)} and ${insideTransaction}
     returning 1`;
@@ -107,10 +109,23 @@ export function parkUndelivered(key: string, messageId: number): Write {
     returning 1`;
 }
 
+/** The last error of a message of which nobody knows what should follow. */
+export const UNREADABLE = "Unreadable";
+
+/** There is no call, so that its key is made up from the message. */
+export function parkUnreadable(messageId: number): Write {
+  return sql`
+    insert into ${journal} (key, message_id, state, attempts, available_at, parked_at, last_error)
+    select 'unreadable:' || ${messageId}::bigint, ${messageId}::bigint, 'parked', 0, now(), now(),
+      ${UNREADABLE}::text
+    where ${insideTransaction}
+    on conflict (key) do nothing`;
+}
+
 /**
  * The message's consequence has happened (the journal must say so; null: nothing was to follow from
- * it). Then it has left, too, whatever its row still says: the
- * queue can be faster than the one who sent it.
+ * it). Then it has left, too, whatever its row still says: the queue can be faster than the one who
+ * sent it.
  */
 export function markMessageDone(messageId: number, key: string | null): Write {
   const happened = sql`exists (select from ${journal} where ${journal.key} = ${key}

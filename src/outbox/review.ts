@@ -1,15 +1,26 @@
 /**
- * What an operator may do with messages that could not be sent, and with calls that need review:
- * have them sent again. Whether an uncertain call has happened is for that person to find out: a
- * key that Stripe has forgotten does not keep it from happening twice.
+ * What an operator may do with messages that could not be sent, with calls that need review, and
+ * with messages that vanished on their way: have them sent again.
+ *
+ * Whether an `Uncertain` call has happened is for that person to find out, because a key that Stripe
+ * has forgotten does not keep it from happening twice. Calls that were parked for another reason may
+ * be uncertain too: they keep the time of their first attempt, and are parked as `Uncertain` if that
+ * was too long ago.
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection } from "../db/connect.ts";
 import { callJournal as journal, outbox } from "../db/schema.ts";
 import { type Timeouts, inOneFlight, insideTransaction } from "../db/transaction.ts";
+import { UNREADABLE } from "./journal.ts";
 
-/** One message, by its id, or all that are parked, or whose call is, for a reason. */
-export type MessageSelection = { readonly messageId: number } | { readonly reason: string };
+/**
+ * One message by its id; all that are parked, or whose call is, for a reason; or all that left so
+ * long ago and are not done, though nobody has parked them.
+ */
+export type MessageSelection =
+  | { readonly messageId: number }
+  | { readonly reason: string }
+  | { readonly leftHoursAgo: number };
 
 export async function countResendable(
   db: Connection,
@@ -35,8 +46,14 @@ export async function resend(
       returning id
     ), freed as (
       update ${journal} set state = 'calling', parked_at = null, attempts = 0, last_error = null,
-        first_called_at = null, available_at = now(), fence = ${journal.fence} + 1
+        first_called_at = case when ${journal.lastError} <> 'Uncertain' then first_called_at end,
+        available_at = now(), fence = ${journal.fence} + 1
       from resent where ${journal.messageId} = resent.id and ${journal.state} = 'parked'
+        and ${journal.lastError} <> ${UNREADABLE}
+    ), forgotten as (
+      delete from ${journal} using resent
+      where ${journal.messageId} = resent.id and ${journal.state} = 'parked'
+        and ${journal.lastError} = ${UNREADABLE}
     )
     select id from resent`;
   const [resent = []] = await inOneFlight(db, timeouts, [resending]);
@@ -44,17 +61,28 @@ export async function resend(
 }
 
 function resendable(selection: MessageSelection): SQL {
+  return sql`${outbox.doneAt} is null and ${selected(selection)}`;
+}
+
+function selected(selection: MessageSelection): SQL {
+  const left = sql`${outbox.publishedAt} is not null`;
   if ("messageId" in selection) {
-    return sql`${outbox.id} = ${selection.messageId} and ${outbox.doneAt} is null
-      and (${outbox.parkedAt} is not null or ${callIs(sql`true`)})`;
+    return sql`${outbox.id} = ${selection.messageId} and (${outbox.parkedAt} is not null or ${left})
+      and not ${callIs(sql`state = 'calling' and available_at > now() and last_error is null`)}`;
   }
-  const { reason } = selection;
-  return sql`${outbox.doneAt} is null and (
-    (${outbox.parkedAt} is not null and ${outbox.lastError} = ${reason})
-    or ${callIs(sql`${journal.lastError} = ${reason}`)})`;
+  if ("leftHoursAgo" in selection) {
+    return sql`${left}
+      and ${outbox.publishedAt} < now() - ${selection.leftHoursAgo}::int * interval '1 hour'
+      and not ${callIs(sql`state = 'parked' or available_at > now()`)}`;
+  }
+  // Each part has its own partial index; an `or` would have none.
+  return sql`${outbox.id} in (
+    select id from ${outbox} where parked_at is not null and last_error = ${selection.reason}
+    union all
+    select message_id from ${journal} where state = 'parked' and last_error = ${selection.reason})`;
 }
 
 function callIs(which: SQL): SQL {
-  return sql`exists (select from ${journal}
-    where ${journal.messageId} = ${outbox.id} and ${journal.state} = 'parked' and ${which})`;
+  return sql`exists (select from ${journal} as call
+    where call.message_id = ${outbox.id} and (${which}))`;
 }

@@ -2,6 +2,7 @@
  * The outgoing side of Stripe. Handlers cannot reach it: nothing outside the database is called in
  * a transaction; consequences leave by the outbox.
  */
+import { createHash } from "node:crypto";
 import { Stripe } from "stripe";
 import { errorClass } from "../log.ts";
 import { CallFailed } from "../outbox/consume.ts";
@@ -14,8 +15,8 @@ export interface StripeApi {
 
 /** Longer than Stripe takes, shorter than any lease. */
 const CALL_TIMEOUT_MS = 20_000;
-/** The longest delay that a queue takes. */
-const LONGEST_DELAY_SECONDS = 43_200;
+/** https://docs.stripe.com/api/idempotent_requests */
+const LONGEST_KEY = 255;
 
 /** Tries each call once: what follows from a failure is decided by whoever keeps the journal. */
 export function createStripe({ key, url }: StripeApi): Stripe {
@@ -36,17 +37,25 @@ export function createStripe({ key, url }: StripeApi): Stripe {
 
 /**
  * What a failed call means. Stripe answers a repeated key with what it answered first, also with a
- * 500; a 409 says that the same call is under way.
+ * 500; a 409 says that the same call is under way; a 401 or 403 speaks of our API key, and not of
+ * the call, which succeeds once the key is put right.
  * https://docs.stripe.com/api/errors, https://docs.stripe.com/error-low-level
  *
  * @throws CallFailed
  */
-export async function callStripe<T>(call: () => Promise<T>): Promise<T> {
+export async function callStripe<T extends object>(
+  call: () => Promise<Stripe.Response<T>>,
+): Promise<T> {
+  let answer: Stripe.Response<T>;
   try {
-    return await call();
+    answer = await call();
   } catch (error) {
     throw asCallFailed(error);
   }
+  // The SDK takes whatever is JSON and names no error for an answer, a gateway's 503 too.
+  const { statusCode: status } = answer.lastResponse;
+  if (status >= 300) throw new CallFailed("uncertain", `Stripe:${status}`);
+  return answer;
 }
 
 function asCallFailed(error: unknown): CallFailed {
@@ -57,7 +66,8 @@ function asCallFailed(error: unknown): CallFailed {
   const { statusCode: status, headers } = error;
   const code = `Stripe:${status}`;
   const retryAfterSeconds = readRetryAfter(headers?.["retry-after"]);
-  if (status === 429) return new CallFailed("not now", code, { retryAfterSeconds });
+  if ([401, 403, 429].includes(status))
+    return new CallFailed("not now", code, { retryAfterSeconds });
   if (status >= 500 || status === 409) {
     return new CallFailed("uncertain", code, { retryAfterSeconds });
   }
@@ -66,20 +76,23 @@ function asCallFailed(error: unknown): CallFailed {
 
 function readRetryAfter(header: string | undefined): number | null {
   if (header === undefined || !/^\d{1,9}$/.test(header)) return null;
-  return Math.min(Number(header), LONGEST_DELAY_SECONDS);
+  return Number(header);
 }
 
 /**
  * The idempotency key of a call that follows from an event: the same event and action give the same
- * key, so that Stripe answers a repeated call with the first one's result.
+ * key, so that Stripe answers a repeated call with the first one's result. Of an id that leaves no
+ * room for the rest, the key holds the hash.
  * https://docs.stripe.com/api/idempotent_requests (keys of up to 255 characters, kept for a day)
  *
  * @param action a word such as `update-customer-metadata`.
  */
 export function idempotencyKey(eventId: string, action: string): string {
-  const key = `webhook:${eventId}:${action}`;
-  if (!/^[a-z][a-z0-9-]*$/.test(action) || key.length > 255) {
+  if (!/^[a-z][a-z0-9-]{0,63}$/.test(action)) {
     throw new RangeError(`Bug! "${action}" makes no idempotency key.`);
   }
-  return key;
+  const key = `webhook:${eventId}:${action}`;
+  if (key.length <= LONGEST_KEY) return key;
+  const hash = createHash("sha256").update(eventId).digest("hex");
+  return `webhook:sha256-${hash}:${action}`;
 }

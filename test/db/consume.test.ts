@@ -1,7 +1,6 @@
 /** What follows from a message happens once in effect, or a person hears of it. */
 import { expect, test } from "vitest";
-import { query } from "../worker/testbed.ts";
-import { anInvoiceEvent } from "../worker/testbed.ts";
+import { anInvoiceEvent, query } from "../worker/testbed.ts";
 import { journalRows, openOutbound, outboxRows, type Outbound } from "./outbox.ts";
 
 async function oneSent({ inbox, queue }: Outbound): Promise<string> {
@@ -74,7 +73,22 @@ test("Retry-After is honoured", async () => {
   expect(row?.["seconds"]).toBeGreaterThan(70);
 });
 
-test.each([400, 401, 404])(
+test.each([401, 403])(
+  "an answer of %i speaks of our API key: the call is made again, and no person needed",
+  async (status) => {
+    const outbound = await openOutbound({
+      api: { fault: ({ n }) => (n === 1 ? { status } : null) },
+    });
+    await oneSent(outbound);
+    const { inbox, queue } = outbound;
+    expect(await outbound.consume(queue.messages)).toEqual([{ delaySeconds: 2 }]);
+    await inbox.rows("update call_journal set available_at = now()");
+    expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+    expect(await journalRows(inbox)).toMatchObject([DONE]);
+  },
+);
+
+test.each([400, 402, 404])(
   "a call that is answered with %i goes to review at once",
   async (status) => {
     const outbound = await openOutbound({ api: { fault: () => ({ status }) } });
@@ -144,6 +158,95 @@ test("a payment without a customer has nothing to tell, and is done", async () =
   expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
   expect(await outboxRows(inbox)).toMatchObject([{ done: true }]);
   expect(api.calls).toEqual([]);
+});
+
+test("an event whose id leaves no room in a key has its effect all the same, once", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue, api } = outbound;
+  const event = { ...anInvoiceEvent(), id: `evt_${"1".repeat(251)}` };
+  await inbox.deliver(event);
+  await outbound.consume(queue.messages);
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(api.calls).toHaveLength(1);
+  expect(await outboxRows(inbox)).toMatchObject([{ done: true }]);
+});
+
+test("a message of a kind that is not known goes to review; what names no message is foreign", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue } = outbound;
+  await oneSent(outbound);
+  const [sent] = queue.messages;
+  const unknown = { body: { ...Object(sent?.body), event_type: "RefundBooked" } };
+  expect(await outbound.consume([unknown, { body: "?" }])).toEqual(["ack", "ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Unreadable" }]);
+  expect(await outboxRows(inbox)).toMatchObject([{ done: false }]);
+});
+
+test("who comes to know that a call has happened says so, though the call was parked meanwhile", async () => {
+  const called = Promise.withResolvers<void>();
+  const parked = Promise.withResolvers<null>();
+  const fault = () => {
+    called.resolve();
+    return parked.promise;
+  };
+  const outbound = await openOutbound({ api: { fault } });
+  await oneSent(outbound);
+  const { inbox, queue } = outbound;
+  const consuming = outbound.consume(queue.messages);
+  await called.promise;
+  await inbox.rows(`update call_journal set state = 'parked', parked_at = now(), fence = fence + 1,
+    last_error = 'Undelivered'`);
+  parked.resolve(null);
+  expect(await consuming).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([DONE]);
+  expect(await outboxRows(inbox)).toMatchObject([{ done: true }]);
+});
+
+test("while processing is paused, messages are put off, and no call is made", async () => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const ends = await outbound.consume(outbound.queue.messages, { env: { PROCESSING: "paused" } });
+  expect(ends).toEqual([{ delaySeconds: 900 }]);
+  expect(outbound.api.calls).toEqual([]);
+});
+
+test.each([
+  [1, 30],
+  [4, 240],
+  [100, 3_600],
+])("at delivery %i, a fault of ours puts a message off by %i s", async (attempts, delaySeconds) => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const env = { HYPERDRIVE: undefined };
+  expect(await outbound.consume(outbound.queue.messages, { attempts, env })).toEqual([
+    { delaySeconds },
+  ]);
+});
+
+test("no delay is longer than a queue takes", async () => {
+  const outbound = await openOutbound({ api: { fault: () => ({ status: 503 }) } });
+  await oneSent(outbound);
+  const env = { BACKOFF_CAP_SECONDS: "86400" };
+  expect(await outbound.consume(outbound.queue.messages, { attempts: 20, env })).toEqual([
+    { delaySeconds: 43_200 },
+  ]);
+});
+
+test("what the queue gave up is parked without an API key, too", async () => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const { inbox, queue } = outbound;
+  const env = { STRIPE_API_KEY: undefined };
+  expect(await outbound.consume(queue.messages, { undelivered: true, env })).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Undelivered" }]);
+});
+
+test("messages of a queue with another name are not taken for ours", async () => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const ends = await outbound.consume(outbound.queue.messages, { queue: "some-other" });
+  expect(ends).toEqual([{ delaySeconds: 30 }]);
+  expect(outbound.api.calls).toEqual([]);
 });
 
 test("without an API key, messages are delivered again later", async () => {

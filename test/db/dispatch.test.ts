@@ -1,6 +1,7 @@
 /** Messages leave: at least once, in the order of their aggregate, and none is forgotten. */
 import { expect, test } from "vitest";
 import { dispatchBatch, type Send } from "../../src/outbox/dispatch.ts";
+import { whileAnother } from "../worker/disturbances.ts";
 import { anInvoiceEvent } from "../worker/testbed.ts";
 import { openConnection } from "./holders.ts";
 import { openOutbound, outboxRows } from "./outbox.ts";
@@ -102,10 +103,36 @@ test("a send that fails is tried again after a back-off, and parked after the la
   await inbox.deliver(anInvoiceEvent());
   expect(await outboxRows(inbox)).toEqual([{ attempts: 1, ...WAITS, last_error: "TypeError" }]);
   await timePasses(inbox);
-  expect(await inbox.tick()).toMatchObject({ needs_review: 1 });
+  expect(await inbox.tick()).toMatchObject({ needs_review: 0, messages_in_review: 1 });
   expect(await outboxRows(inbox)).toEqual([
     { attempts: 2, ...WAITS, parked: true, last_error: "TypeError" },
   ]);
+});
+
+test("while the queue takes nothing, a tick tries one batch, and the others keep their attempts", async () => {
+  const { inbox, queue } = await openOutbound();
+  queue.before = () => Promise.reject(new TypeError("It is down."));
+  await inbox.rows(`insert into outbox (aggregate_type, aggregate_id, event_type, payload)
+    select 'Invoice', 'in_' || n, 'First', '{}' from generate_series(1, 150) n`);
+  expect(await inbox.tick()).toMatchObject({ unsent: 100 });
+  expect(
+    await inbox.rows("select attempts, count(*)::int as rows from outbox group by 1 order by 1"),
+  ).toEqual([
+    { attempts: 0, rows: 50 },
+    { attempts: 1, rows: 100 },
+  ]);
+});
+
+test("trouble with events keeps no message from leaving", async () => {
+  const { inbox, queue } = await openOutbound({
+    env: { LOCK_TIMEOUT_MS: "50", STATEMENT_TIMEOUT_MS: "200" },
+  });
+  await threeWait(inbox);
+  await whileAnother(inbox, async (other) => {
+    await other.query("lock table webhook_inbox in access exclusive mode");
+    await inbox.tick();
+  });
+  expect(queue.messages).toHaveLength(3);
 });
 
 test("a dispatcher that dies between send and mark has its message sent again", async () => {
@@ -138,7 +165,7 @@ test("a late dispatcher changes nothing", async () => {
     },
     POLICY,
   );
-  expect(counts).toEqual({ published: 0, unsent: 0, parked: 0 });
+  expect(counts).toEqual({ published: 0, unsent: 0, parked: 0, refused: 0 });
   expect(queue.messages).toHaveLength(3);
   const failing = await dispatchBatch(late, () => Promise.reject(new Error()), POLICY);
   expect(failing).toBeNull();
@@ -148,7 +175,7 @@ test("a message whose last allowed attempt crashed goes to review", async () => 
   const { inbox } = await openOutbound();
   await threeWait(inbox);
   await inbox.rows("update outbox set attempts = 10 where id = 1");
-  expect(await inbox.tick()).toMatchObject({ crashed: 1, published: 1 });
+  expect(await inbox.tick()).toMatchObject({ messages_in_review: 1, published: 1 });
   expect(await outboxRows(inbox)).toMatchObject([
     { parked: true, last_error: "Crashed" },
     WAITS,
@@ -162,7 +189,7 @@ test("what is due at once is split into sends of 100, and by size; what is too l
     select 'Invoice', 'in_' || n, 'Event', jsonb_build_object('text', repeat('x', case
       when n = 1 then 200000 when n < 7 then 60000 else 1 end))
     from generate_series(1, 150) as n`);
-  expect(await inbox.tick()).toMatchObject({ published: 149, needs_review: 1 });
+  expect(await inbox.tick()).toMatchObject({ published: 149, messages_in_review: 1 });
   expect(queue.messages).toHaveLength(149);
   for (const messages of queue.sends) {
     expect(messages.length).toBeLessThanOrEqual(100);

@@ -31,7 +31,12 @@ export interface Outbound {
   /** The consumer gets these, each for the given time; returns what became of each. */
   readonly consume: (
     messages: readonly Sent[],
-    options?: { readonly attempts?: number; readonly undelivered?: boolean; readonly env?: object },
+    options?: {
+      readonly attempts?: number;
+      readonly undelivered?: boolean;
+      readonly queue?: string;
+      readonly env?: object;
+    },
   ) => Promise<readonly ("ack" | { readonly delaySeconds: number })[]>;
 }
 
@@ -48,10 +53,13 @@ export async function openOutbound(
     inbox,
     queue,
     api,
-    consume: async (messages, { attempts = 1, undelivered = false, env: over } = {}) => {
+    consume: async (
+      messages,
+      { attempts = 1, undelivered = false, queue: name, env: over } = {},
+    ) => {
       const ends = messages.map(() => Promise.withResolvers<"ack" | { delaySeconds: number }>());
       const batch: Batch = {
-        queue: undelivered ? "stripe-inbox-undelivered" : "stripe-inbox-outbox",
+        queue: name ?? (undelivered ? "stripe-inbox-undelivered" : "stripe-inbox-outbox"),
         messages: messages.map(({ body }, index): QueuedMessage => ({
           body,
           attempts,

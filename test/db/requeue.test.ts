@@ -105,7 +105,13 @@ test("an idempotency key names the event and the action, and nothing else makes 
     "webhook:evt_1:update-customer-metadata",
   );
   expect(() => idempotencyKey("evt_1", "Update customer")).toThrow(RangeError);
-  expect(() => idempotencyKey("e".repeat(255), "a")).toThrow(RangeError);
+});
+
+test("of an id that leaves no room, the key holds a hash: another id, another key", () => {
+  const keys = ["x", "y"].map((end) => idempotencyKey("e".repeat(250) + end, "update"));
+  expect(new Set(keys).size).toBe(2);
+  for (const key of keys) expect(key).toMatch(/^webhook:sha256-[0-9a-f]{64}:update$/);
+  expect(idempotencyKey("e".repeat(240), "update")).toContain("e".repeat(240));
 });
 
 test("a message that could not be sent, and one whose call needs review, are sent again", async () => {
@@ -127,6 +133,56 @@ test("a message that could not be sent, and one whose call needs review, are sen
   expect(api.calls).toHaveLength(2);
   expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("0 messages match");
   expect(await requeue(inbox, "--message", "x", "--yes")).toMatchObject({ status: 1 });
+});
+
+test("a call that may have happened is not made anew because it was parked under another name", async () => {
+  const outbound = await openOutbound({
+    api: { fault: ({ n }) => (n === 1 ? "lose the answer" : null) },
+  });
+  const { inbox, queue, api } = outbound;
+  await inbox.deliver(anInvoiceEvent());
+  await outbound.consume(queue.messages);
+  await inbox.rows(`update call_journal set available_at = now(),
+    first_called_at = now() - interval '21 hours'`);
+  await outbound.consume(queue.messages, { undelivered: true });
+  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  await inbox.tick();
+  await outbound.consume(queue.messages.slice(1));
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Uncertain" }]);
+  expect(api.calls).toHaveLength(1);
+
+  expect((await requeue(inbox, "--message-reason", "Uncertain", "--yes")).text).toContain("1 are");
+  await inbox.tick();
+  await outbound.consume(queue.messages.slice(2));
+  expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
+});
+
+test("a message that vanished on its way is sent again, by its id or with all that left long ago", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue } = outbound;
+  for (const event of [anInvoiceEvent(), anInvoiceEvent(), anInvoiceEvent()]) {
+    await inbox.deliver(event);
+  }
+  await outbound.consume(queue.messages.slice(2));
+  await inbox.rows("update outbox set published_at = now() - interval '5 days' where id > 1");
+  expect((await requeue(inbox, "--not-done", "96", "--yes")).text).toContain("1 are due now");
+  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  expect(await inbox.tick()).toMatchObject({ published: 2 });
+  await outbound.consume(queue.messages.slice(3));
+  const rows = await inbox.rows("select done_at is not null as done from outbox");
+  expect(rows).toEqual([{ done: true }, { done: true }, { done: true }]);
+});
+
+test("a message that could not be read is sent again, and has its effect, once the code is right", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue } = outbound;
+  await inbox.deliver(anInvoiceEvent());
+  const body = { ...Object(queue.messages[0]?.body), event_type: "Misspelt" };
+  await outbound.consume([{ body }]);
+  expect((await requeue(inbox, "--message-reason", "Unreadable", "--yes")).text).toContain("1 are");
+  await inbox.tick();
+  await outbound.consume(queue.messages.slice(1));
+  expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
 });
 
 function failOnce(): NonNullable<ApiOptions["fault"]> {
