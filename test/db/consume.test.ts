@@ -40,7 +40,7 @@ test("a message that comes twice, one after the other or at once, leads to one c
 test.each([
   ["whose answer was lost", "lose the answer", "StripeConnectionError"],
   ["that was lost", "lose the request", "StripeConnectionError"],
-  ["that was answered with 500", { status: 500 }, "Stripe:500"],
+  ["that was answered with 503", { status: 503 }, "Stripe:503"],
   ["that was answered with 409", { status: 409 }, "Stripe:409"],
 ] as const)(
   "a call %s is repeated under the same key, and has one effect",
@@ -61,6 +61,29 @@ test.each([
     expect(await journalRows(inbox)).toMatchObject([{ attempts: 2, ...DONE }]);
   },
 );
+
+test("a call that was answered with 500 is answered so for ever, and goes to review before its key is new again", async () => {
+  const outbound = await openOutbound({
+    api: { fault: ({ n }) => (n === 1 ? { status: 500 } : null) },
+  });
+  const key = await oneSent(outbound);
+  const { inbox, queue, api } = outbound;
+  for (const hours of [0, 10, 9]) {
+    await inbox.rows(`update call_journal set available_at = now(),
+      first_called_at = first_called_at - interval '${hours} hours'`);
+    expect(await outbound.consume(queue.messages)).toEqual([{ delaySeconds: 2 }]);
+    expect(await journalRows(inbox)).toMatchObject([
+      { key, state: "calling", last_error: "Stripe:500" },
+    ]);
+  }
+  await inbox.rows(`update call_journal set available_at = now(),
+    first_called_at = first_called_at - interval '2 hours'`);
+  api.forget();
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Uncertain" }]);
+  expect(api.calls.map((call) => call.key)).toEqual([key, key, key]);
+  expect(api.told).toEqual([]);
+});
 
 test("Retry-After is honoured", async () => {
   const fault = { status: 429, retryAfterSeconds: 77 };
@@ -120,6 +143,7 @@ test.each([
     expect(await outbound.consume(queue.messages)).toEqual([end]);
     expect(await journalRows(inbox)).toMatchObject([{ state }]);
     expect(api.calls).toHaveLength(calls);
+    expect(api.told).toHaveLength(1);
   },
 );
 

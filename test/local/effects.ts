@@ -17,9 +17,11 @@ export interface Effects {
 }
 
 interface Message {
+  readonly invoice_id: string;
   readonly event_id: string;
   readonly customer_id: string | null;
   readonly done: boolean;
+  /** Why a person must look, at the message or its call; null: nobody must. */
   readonly parked: string | null;
 }
 
@@ -29,8 +31,9 @@ const PATIENCE_MS = 120_000;
 
 /** What the fake API tells of itself. */
 export const ApiReport = v.object({
+  /** How often each key was called with. */
   calls: v.record(v.string(), v.number()),
-  effects: v.record(v.string(), v.number()),
+  told: v.array(v.object({ customer: v.string(), invoice: v.nullable(v.string()) })),
 });
 
 /** @returns null where there is no fake API to ask. */
@@ -51,7 +54,7 @@ export async function auditEffects(
       const messages = await readMessages(client, invoiceIds);
       const open = messages.filter(({ done, parked }) => !done && parked === null);
       if (open.length === 0 || Date.now() > endsAt) {
-        return compareEffects(messages, await askApi(apiUrl, signal));
+        return compareEffects(invoiceIds, messages, await askApi(apiUrl, signal));
       }
       await callTick(url, signal);
       await pause(POLL_MS, undefined, signal ? { signal } : {});
@@ -63,8 +66,10 @@ export async function auditEffects(
 
 async function readMessages(client: Client, invoiceIds: readonly string[]): Promise<Message[]> {
   const { rows } = await client.query<Message>(
-    `select payload ->> 'event_id' as event_id, payload ->> 'customer_id' as customer_id,
-        outbox.done_at is not null as done, coalesce(outbox.last_error, call.last_error) as parked
+    `select aggregate_id as invoice_id, payload ->> 'event_id' as event_id,
+        payload ->> 'customer_id' as customer_id, outbox.done_at is not null as done,
+        case when outbox.parked_at is not null then outbox.last_error
+             else call.last_error end as parked
       from outbox left join call_journal call on message_id = outbox.id and state = 'parked'
       where aggregate_id = any($1) and event_type = 'InvoicePaymentBooked'`,
     [invoiceIds],
@@ -81,22 +86,30 @@ async function askApi(
 }
 
 function compareEffects(
+  invoiceIds: readonly string[],
   messages: readonly Message[],
-  { calls, effects }: v.InferOutput<typeof ApiReport>,
+  { calls, told }: v.InferOutput<typeof ApiReport>,
 ): Effects {
   const due = messages.filter((message) => message.customer_id !== null);
+  const wanted = Map.groupBy(due, ({ invoice_id }) => invoice_id);
+  const found = Map.groupBy(told, ({ invoice }) => invoice);
   return {
     due: due.length,
     calls: due.reduce((sum, { event_id }) => sum + (calls[keyOf(event_id)] ?? 0), 0),
-    differences: messages.flatMap(({ event_id, customer_id, done, parked }) => {
-      const times = effects[keyOf(event_id)] ?? 0;
-      const wanted = customer_id === null ? 0 : 1;
-      const name = `message of ${event_id}`;
-      return [
-        ...(times === wanted ? [] : [`${name} had ${times} effects at Stripe, expected ${wanted}`]),
-        ...(done ? [] : [`${name} is not done${parked === null ? "" : ` (${parked})`}`]),
-      ];
-    }),
+    differences: [
+      ...invoiceIds.flatMap((id) => {
+        // A payment is booked once, however many messages speak of it.
+        const should = [...new Set(wanted.get(id)?.map(({ customer_id }) => customer_id))].join(
+          ", ",
+        );
+        const is = (found.get(id) ?? []).map(({ customer }) => customer).join(", ");
+        if (is === should) return [];
+        return [`payment of ${id} was told to [${is}] at Stripe, expected [${should}]`];
+      }),
+      ...messages.flatMap(({ event_id, done, parked }) =>
+        done ? [] : [`message of ${event_id} is not done${parked === null ? "" : ` (${parked})`}`],
+      ),
+    ],
   };
 }
 

@@ -1,10 +1,11 @@
 /**
- * A fake of Stripe's API on this machine, for what follows from a booked payment. It keeps results
- * by idempotency key as Stripe does (a repeated key is answered with what it was answered first;
- * with other parameters, 400; while the first is under way, 409), and fails on demand.
+ * A fake of Stripe's API on this machine, for what follows from a booked payment. It keeps the first
+ * answer by idempotency key as Stripe does, a 500 included: a repeated call is answered with that;
+ * with other parameters, 400; while the first is being acted on, 409. Other failures, which come on
+ * demand, are not kept. https://docs.stripe.com/api/idempotent_requests
  *
- * Not imitated: authentication beyond the key's presence, validation, rate limits of its own, the
- * end of a key after a day, and everything but updates of customers.
+ * Not imitated: authentication beyond the key's presence, validation, rate limits of its own, and
+ * everything but updates of customers. Keys are forgotten when told to, and not after a day.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -19,10 +20,17 @@ export interface ApiCall {
   readonly n: number;
 }
 
+/** A customer was told of a payment, whatever the key. */
+export interface Telling {
+  readonly customer: string;
+  /** Null when the call named none. */
+  readonly invoice: string | null;
+}
+
 /**
  * - `lose the answer`: it is done, and the connection closed instead of an answer.
  * - `lose the request`: nothing is done, and the connection is closed.
- * - a status: nothing is done, and that is the answer.
+ * - a status: nothing is done, and that is the answer; a 500 also to each repetition of the call.
  */
 export type ApiFault =
   | "lose the answer"
@@ -30,7 +38,10 @@ export type ApiFault =
   | { readonly status: number; readonly retryAfterSeconds?: number };
 
 export interface ApiOptions {
-  /** Asked for every call, before anything is done; null: it goes well. May take its time. */
+  /**
+   * Asked for every call, once its key is taken and before anything is done; null: it goes well. May
+   * take its time, in which the key is in use.
+   */
   readonly fault?: (call: ApiCall) => ApiFault | null | Promise<ApiFault | null>;
 }
 
@@ -39,6 +50,10 @@ export interface FakeStripeApi {
   readonly calls: readonly ApiCall[];
   /** How often each key took effect; more than once is once too often. */
   readonly effects: ReadonlyMap<string, number>;
+  /** The same by payment, one for each time: two keys for one payment are seen here alone. */
+  readonly told: readonly Telling[];
+  /** Forgets the keys, as Stripe does after a day, and not what they did. */
+  readonly forget: () => void;
   /** As if it had never been called. */
   readonly reset: () => void;
   readonly close: () => Promise<void>;
@@ -46,13 +61,20 @@ export interface FakeStripeApi {
 
 interface Kept {
   readonly parameters: string;
-  /** Null while the first call is under way. */
+  /** Null while the first call is being acted on. */
   answer: { readonly status: number; readonly body: object } | null;
 }
+
+/** As the consequences of a payment name it in the form. */
+const INVOICE = "metadata[last_paid_invoice]";
+/** The status that Stripe repeats, though it is a failure. */
+const KEPT_FAILURE = 500;
+const FAILED = { status: KEPT_FAILURE, body: apiError("api_error") };
 
 export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeStripeApi> {
   const calls: ApiCall[] = [];
   const effects = new Map<string, number>();
+  const told: Telling[] = [];
   const kept = new Map<string, Kept>();
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -63,6 +85,7 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
       return answer(response, 200, {
         calls: Object.fromEntries(made),
         effects: Object.fromEntries(effects),
+        told,
       });
     }
     const customer = /^\/v1\/customers\/([^/?]+)$/.exec(request.url ?? "")?.[1];
@@ -74,27 +97,33 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
     const n = 1 + calls.filter((call) => call.key === key).length;
     const call = { key, customer, parameters, n };
     calls.push(call);
-    const failing = (await fault?.(call)) ?? null;
-    if (failing === "lose the request") return void request.socket.destroy();
-    if (failing !== null && failing !== "lose the answer") {
-      const { status, retryAfterSeconds } = failing;
-      if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
-      return answer(response, status, apiError("api_error"));
-    }
     const known = kept.get(key);
     if (known && known.parameters !== parameters) {
       return answer(response, 400, apiError("idempotency_error"));
     }
-    if (known?.answer === null) return answer(response, 409, apiError("idempotency_key_in_use"));
-    const entry = known ?? { parameters, answer: null };
-    if (!known) {
-      kept.set(key, entry);
-      effects.set(key, (effects.get(key) ?? 0) + 1);
-      entry.answer = { status: 200, body: { id: customer, object: "customer" } };
+    if (known?.answer === null) return answer(response, 409, apiError("idempotency_error"));
+    const entry: Kept = known ?? { parameters, answer: null };
+    kept.set(key, entry);
+    try {
+      const failing = (await fault?.(call)) ?? null;
+      if (failing === "lose the request") return void request.socket.destroy();
+      if (failing !== null && failing !== "lose the answer" && failing.status !== KEPT_FAILURE) {
+        const { status, retryAfterSeconds } = failing;
+        if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
+        return answer(response, status, apiError("api_error"));
+      }
+      entry.answer ??= failing === null || failing === "lose the answer" ? act(call) : FAILED;
+      if (failing === "lose the answer") return void request.socket.destroy();
+      return answer(response, entry.answer.status, entry.answer.body);
+    } finally {
+      if (entry.answer === null) kept.delete(key);
     }
-    if (failing === "lose the answer") return void request.socket.destroy();
-    const { status, body } = entry.answer ?? { status: 500, body: {} };
-    return answer(response, status, body);
+  };
+
+  const act = ({ key, customer, parameters }: ApiCall): NonNullable<Kept["answer"]> => {
+    effects.set(key, (effects.get(key) ?? 0) + 1);
+    told.push({ customer, invoice: new URLSearchParams(parameters).get(INVOICE) });
+    return { status: 200, body: { id: customer, object: "customer" } };
   };
 
   const server = createServer((request, response) => {
@@ -108,8 +137,11 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
     url: `http://${LOOPBACK}:${address.port}`,
     calls,
     effects,
+    told,
+    forget: () => kept.clear(),
     reset: () => {
       calls.length = 0;
+      told.length = 0;
       effects.clear();
       kept.clear();
     },
@@ -137,13 +169,13 @@ function apiError(type: string): object {
   return { error: { type, message: "The fake API was told to fail." } };
 }
 
-/** Some of the calls fail, in every way that this API knows; each succeeds in the end. */
+/** Some of the calls fail, in every way that passes; each succeeds in the end. */
 export function sometimes(random: () => number, percent: number): NonNullable<ApiOptions["fault"]> {
   const faults: readonly ApiFault[] = [
     "lose the answer",
     "lose the request",
     { status: 429, retryAfterSeconds: 1 },
-    { status: 500 },
+    { status: 503 },
     { status: 409 },
   ];
   return ({ n }) => {
