@@ -13,9 +13,14 @@ export type Row = Readonly<Record<string, unknown>>;
 const COUNTERS = ["attempts", "fence", "duplicates"] as const;
 
 const INBOX = "webhook_inbox";
+/** What names a row of a table whose rows change: another state of it is no second row. */
+const NAMED_BY: Readonly<Record<string, readonly string[]>> = {
+  outbox: ["aggregate_type", "aggregate_id", "event_type"],
+  call_journal: ["key"],
+};
 
 export interface Verdict {
-  /** Rows that should be there and are not. */
+  /** Rows that should be there and are not, or have not come to that state. */
   readonly lost: readonly string[];
   /** Rows that are there and should not be. */
   readonly doubled: readonly string[];
@@ -50,9 +55,13 @@ export async function statementsFor(client: Client): Promise<Statements> {
   const tables = rows.map(({ table }) => table);
   const each = (statement: (table: string) => string): string => tables.map(statement).join("; ");
   const empty = each((table) => `delete from ${table}`);
+  const anew = rows.flatMap(({ table, ids }) =>
+    ids.map((id) => `select setval(pg_get_serial_sequence('${table}', '${id}'), 1, false)`),
+  );
   return {
     read: `select "table", row from (${read.join(" union all ")}) as everything order by 1, row::text`,
-    clear: inOneGo(empty),
+    // Ids begin anew, so that what refers to one is the same in two runs.
+    clear: inOneGo([empty, ...anew].join("; ")),
     keep: `drop schema if exists kept cascade; create schema kept;
       ${each((table) => `create table kept.${table} as select * from ${table}`)}`,
     restore: inOneGo(
@@ -82,22 +91,27 @@ export function compareBooks(expected: Books, actual: Books): Verdict {
   const lost: string[] = [];
   const doubled: string[] = [];
   for (const table of tables) {
-    const wanted = (expected.get(table) ?? []).map((row) => `${table} ${withoutCounters(row)}`);
-    const found = (actual.get(table) ?? []).map((row) => `${table} ${withoutCounters(row)}`);
-    lost.push(...without(wanted, found));
-    doubled.push(...without(found, wanted));
+    const wanted = expected.get(table) ?? [];
+    const found = actual.get(table) ?? [];
+    const [missing, others] = [
+      without(wanted, found, withoutCounters),
+      without(found, wanted, withoutCounters),
+    ];
+    lost.push(...missing.map((row) => `${table} ${withoutCounters(row)}`));
+    const second = without(others, missing, (row) => nameOf(table, row));
+    doubled.push(...second.map((row) => `${table} ${withoutCounters(row)}`));
   }
-  const wanted = (expected.get(INBOX) ?? []).map(withoutCounters);
-  const found = (actual.get(INBOX) ?? []).map(withoutCounters);
-  const stuck = (actual.get(INBOX) ?? []).filter(isUnsettled).map(keyOf);
+  const wanted = expected.get(INBOX) ?? [];
+  const found = actual.get(INBOX) ?? [];
+  const stuck = found.filter(isUnsettled).map(keyOf);
   return {
     lost,
     doubled,
     stuck,
     differing: [
-      ...without(wanted, found).map((row) => `missing ${row}`),
-      ...without(found, wanted).map((row) => `found ${row}`),
-      ...costlyAttempts(expected.get(INBOX) ?? [], actual.get(INBOX) ?? []),
+      ...without(wanted, found, withoutCounters).map((row) => `missing ${withoutCounters(row)}`),
+      ...without(found, wanted, withoutCounters).map((row) => `found ${withoutCounters(row)}`),
+      ...costlyAttempts(wanted, found),
     ],
   };
 }
@@ -131,11 +145,16 @@ function isCounter(key: string): boolean {
   return COUNTERS.some((counter) => counter === key);
 }
 
+function nameOf(table: string, row: Row): string {
+  const columns = NAMED_BY[table];
+  return columns ? JSON.stringify(columns.map((column) => row[column])) : withoutCounters(row);
+}
+
 /** Those of `all` that `others` has not, each as often as that is so. */
-function without(all: readonly string[], others: readonly string[]): string[] {
-  const left = [...others];
+function without<T>(all: readonly T[], others: readonly T[], name: (one: T) => string): T[] {
+  const left = others.map(name);
   return all.filter((one) => {
-    const index = left.indexOf(one);
+    const index = left.indexOf(name(one));
     if (index >= 0) left.splice(index, 1);
     return index < 0;
   });

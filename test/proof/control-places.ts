@@ -11,6 +11,9 @@ export type MustShow = (conversation: readonly Boundary[], run: Run) => boolean 
 /** The beginnings of the statement that marks the event, and of the last one that does its work. */
 const MARK = "insert into webhook_inbox";
 const WORK = "insert into effects";
+/** The same of the product's own, on a message's way out, and where it arrives. */
+const PUBLISHED = 'update "outbox" set published_at';
+const CALLED = "update \"call_journal\" set state = 'done'";
 
 /** Marked, and the work not done. */
 export const betweenMarkAndWork: MustShow = (conversation, run) =>
@@ -40,6 +43,15 @@ export const whileTheRowIsLocked: MustShow = (conversation, run) => {
   // What asks for the lock is on its way to Postgres, and so is the other delivery.
   return met === locked + 1 ? null : met > locked;
 };
+
+/** Marked as published, and the Worker gone that holds the message: nothing else ends with it. */
+export const betweenMarkAndSend: MustShow = (conversation, run) =>
+  run.way === "kill the Worker" &&
+  hasActed(conversation, commitBehind(conversation, PUBLISHED), run);
+
+/** Acknowledged, and not done. Who is gone has not come to tell the queue, and gets it again. */
+export const beforeTheCallIsRecorded: MustShow = (conversation, run) =>
+  run.way !== "kill the Worker" && !hasActed(conversation, commitBehind(conversation, CALLED), run);
 
 /** Whether Postgres acts on the message at `place`; who asks waits for each answer. */
 function hasActed(

@@ -1,10 +1,12 @@
 /**
- * The proof, proved: receivers that lose and double payments, through the very same crash points.
- * Each must be found out, at every place where it is to be and nowhere else, or the proof would not
+ * The proof, proved: Workers that lose and double payments, or what follows from them, through the
+ * very same crash points. Each must be found out, at every place where it is to be and nowhere else, or the proof would not
  * see such a thing in the product either.
  */
 import {
   atAnyWrite,
+  beforeTheCallIsRecorded,
+  betweenMarkAndSend,
   betweenMarkAndWork,
   betweenWorkAndMark,
   type MustShow,
@@ -18,13 +20,13 @@ import {
   type Way,
 } from "./crash-points.ts";
 import { delivery } from "./deliveries.ts";
-import { type Path, WORKERS } from "./paths.ts";
+import { dispatchPath, type Path, queuePath, WORKERS } from "./paths.ts";
 import type { Section } from "./report.ts";
 import type { Delivery, Stage } from "./stage.ts";
 import type { Failure } from "./workers/receiver.ts";
 
 export interface Control {
-  /** One event on its way through a broken receiver. */
+  /** One event on its way through a broken Worker, or one message. */
   readonly path: Path;
   readonly finds: "lost" | "doubled";
   readonly ways: readonly Way[];
@@ -34,10 +36,16 @@ export interface Control {
 
 type Options = Pick<CrashPointOptions, "every">;
 
+/** They wait for the answer to each statement, so that it can be told what Postgres has acted on. */
+const STEPWISE = { PIPELINE: "off" } as const;
+
 /** For the stage. The product's own receiver says what should become of each event. */
 export const CONTROL_WORKERS = {
   receiver: WORKERS.receiver,
+  sending: WORKERS.sending,
   controls: { entry: "test/proof/workers/controls.ts" },
+  "sends-late": { entry: "test/proof/workers/sends-late.ts", vars: STEPWISE, sends: true },
+  "acks-first": { entry: "test/proof/workers/acks-first.ts", vars: STEPWISE },
 } as const;
 
 /** All but a restart of Postgres, which takes long and leaves what a terminated backend leaves. */
@@ -67,6 +75,18 @@ export const CONTROLS: readonly Control[] = [
     finds: "lost",
     ways: ["cut before", "cut after", "terminate the backend"],
     mustShow: whileTheRowIsLocked,
+  },
+  {
+    path: { ...dispatchPath("sends late", "sends-late"), expected: dispatchPath("the product") },
+    finds: "lost",
+    ways: WAYS,
+    mustShow: betweenMarkAndSend,
+  },
+  {
+    path: { ...queuePath("acks first", 1, "acks-first"), expected: queuePath("the product", 1) },
+    finds: "lost",
+    ways: WAYS,
+    mustShow: beforeTheCallIsRecorded,
   },
 ];
 

@@ -97,9 +97,9 @@ export async function proveCrashPoints(
     runs: runs.length,
     played: findings,
     undisturbed: compareBooks(expected, undisturbed.books),
-    wrongEnds: Object.entries(path.ends ?? {}).flatMap(([table, count]) => {
-      const found = undisturbed.books.get(table)?.length ?? 0;
-      return found === count ? [] : [`${table} has ${found} rows, not ${count}`];
+    wrongEnds: Object.entries(path.ends ?? {}).flatMap(([what, count]) => {
+      const found = countRows(undisturbed.books, what);
+      return found === count ? [] : [`${what} has ${found} rows, not ${count}`];
     }),
     lost: withSome("lost"),
     doubled: withSome("doubled"),
@@ -109,6 +109,13 @@ export async function proveCrashPoints(
     ),
     longest: longestOf(findings.map(({ recovery }) => recovery)),
   };
+}
+
+/** @param what a table, or `table.column`: those of its rows in which that time has come. */
+function countRows(books: Books, what: string): number {
+  const [table = "", column] = what.split(".");
+  const rows = books.get(table) ?? [];
+  return column === undefined ? rows.length : rows.filter((row) => row[column] === true).length;
 }
 
 /**

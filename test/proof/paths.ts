@@ -4,14 +4,17 @@
  */
 import { delivery, type DeliveryOptions } from "./deliveries.ts";
 import type { ApiOptions } from "../local/stripe-api.ts";
-import type { Delivery, Stage } from "./stage.ts";
+import { CALLS_IN_EFFECT, type Delivery, MESSAGES_IN_THE_QUEUE, type Stage } from "./stage.ts";
 import type { Failure } from "./workers/receiver.ts";
 
 export interface Path {
   readonly name: string;
   /** What must be there before; undisturbed. */
   readonly arrange?: (stage: Stage) => Promise<unknown>;
-  /** How many rows of these tables there are in the end, whatever happens on the way. */
+  /**
+   * How many rows of these tables there are in the end, whatever happens on the way; `table.column`:
+   * how many in which that time has come.
+   */
   readonly ends?: Readonly<Record<string, number>>;
   /** What Stripe delivers, until it is answered with a 2xx. */
   readonly deliveries: readonly Delivery[];
@@ -53,6 +56,19 @@ const booked = (payments: number) => ({
   ledger_entries: payments,
   outbox: payments,
 });
+
+const left = (messages: number) => ({
+  "outbox.published_at": messages,
+  [MESSAGES_IN_THE_QUEUE]: messages,
+});
+
+const consumed = {
+  ...booked(1),
+  ...left(1),
+  "outbox.done_at": 1,
+  "call_journal.done_at": 1,
+  [CALLS_IN_EFFECT]: 1,
+};
 
 export const PATHS: readonly Path[] = [
   { name: "sync: new", ends: booked(1), deliveries: [delivery()] },
@@ -155,65 +171,78 @@ export const PATHS: readonly Path[] = [
 export const OUTBOUND_PATHS: readonly Path[] = [
   {
     name: "sync: new, its message leaves behind the answer",
-    ends: booked(1),
+    ends: { ...booked(1), ...left(1) },
     deliveries: [delivery({ worker: "sending" })],
-    again: sendWhatWaits,
+    again: (stage) => sendWhatWaits(stage),
   },
+  dispatchPath("tick: message dispatched"),
+  queuePath("queue: message consumed", 1),
+  queuePath("queue: call whose answer is lost, repeated", LOST_ANSWER),
   {
-    name: "tick: message dispatched",
-    ends: booked(1),
-    deliveries: [],
-    arrange: (stage) => stage.deliver(delivery()),
-    act: (stage) => stage.tick("sending"),
-    again: sendWhatWaits,
-  },
-  ...(
-    [
-      ["queue: message consumed", 1],
-      ["queue: call whose answer is lost, repeated", LOST_ANSWER],
-      ["queue: message that is done already", 1],
-    ] as const
-  ).map(([name, n]): Path => ({
-    name,
-    ends: { ...booked(1), "calls in effect": name.endsWith("already") ? 0 : 1 },
-    deliveries: [],
+    ...queuePath("queue: message that is done already", 1),
+    ends: { ...consumed, [CALLS_IN_EFFECT]: 0 },
     arrange: async (stage) => {
-      await stage.deliver(delivery({ n, worker: "sending" }));
+      await arrangeSent(stage, 1);
+      // Whoever sent it died before saying so, and it was sent a second time.
+      await stage.rows("update outbox set published_at = null, available_at = now()");
+      await stage.tick("sending");
       await stage.quiet();
-      if (name.endsWith("already")) await consumeOnce(stage);
+      await stage.consume("sending");
     },
-    act: consumeOnce,
-    again: consumeUntilDone,
-  })),
+  },
 ];
 
 /** The first call on account of this event is done, and its answer lost. */
 export const fault: NonNullable<ApiOptions["fault"]> = ({ key, n }) =>
   n === 1 && key.includes(`evt_proof${LOST_ANSWER}:`) ? "lose the answer" : null;
 
+/** A message that waits, and a tick that sends it. */
+export function dispatchPath(name: string, worker = "sending"): Path {
+  return {
+    name,
+    ends: { ...booked(1), ...left(1) },
+    deliveries: [],
+    arrange: (stage) => stage.deliver(delivery()),
+    act: (stage) => stage.tick(worker),
+    again: (stage) => sendWhatWaits(stage, worker),
+  };
+}
+
+/** A message in the queue, and one delivery of it. */
+export function queuePath(name: string, n: number, worker = "sending"): Path {
+  return {
+    name,
+    ends: consumed,
+    deliveries: [],
+    arrange: (stage) => arrangeSent(stage, n),
+    act: (stage) => stage.consume(worker),
+    again: (stage) => consumeWhatWaits(stage, worker),
+  };
+}
+
+async function arrangeSent(stage: Stage, n: number): Promise<void> {
+  await stage.deliver(delivery({ n, worker: "sending" }));
+  await stage.quiet();
+}
+
 /** As if the times of leases and back-offs had passed. */
-async function sendWhatWaits(stage: Stage): Promise<void> {
+async function sendWhatWaits(stage: Stage, worker = "sending"): Promise<void> {
   for (let round = 0; round < MOST_ROUNDS; round++) {
     await stage.quiet();
     const waiting = await stage.rows(`update outbox set available_at = now()
       where published_at is null and parked_at is null returning 1`);
     if (waiting.length === 0) return;
-    await stage.tick("sending");
+    await stage.tick(worker);
   }
 }
 
-async function consumeUntilDone(stage: Stage): Promise<void> {
+/** The same; what was acknowledged does not come again. */
+async function consumeWhatWaits(stage: Stage, worker: string): Promise<void> {
   for (let round = 0; round < MOST_ROUNDS; round++) {
     await stage.quiet();
     await stage.rows("update call_journal set available_at = now()");
-    if (await consumeOnce(stage)) return;
+    if ((await stage.consume(worker)) === null) return;
   }
-}
-
-async function consumeOnce(stage: Stage): Promise<boolean> {
-  const [body] = await stage.rows(`select id::int as message_id, aggregate_type, aggregate_id,
-    event_type, payload from outbox`);
-  return stage.consume("sending", body);
 }
 
 /** Events that were stored and wait, and a tick; each is booked in the end. */

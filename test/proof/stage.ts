@@ -9,8 +9,9 @@ import type { StripeEvent } from "../local/events.ts";
 import { startPgBouncer } from "../local/pgbouncer.ts";
 import { startProxy } from "../local/proxy.ts";
 import { startTemporaryCluster } from "../local/temporary-cluster.ts";
-import { type Books, readBooks, statementsFor } from "./books.ts";
+import { type Books, readBooks, type Row, statementsFor } from "./books.ts";
 import { type ApiOptions, startStripeApi } from "../local/stripe-api.ts";
+import { startQueue } from "./queue.ts";
 import { Wire } from "./wire.ts";
 import { bundle, startWorkerd, type Workerd } from "./workerd.ts";
 
@@ -38,8 +39,11 @@ export interface Stage {
   readonly tick: (worker: string) => Promise<void>;
   /** The nightly tick. */
   readonly retain: (worker: string) => Promise<void>;
-  /** One delivery of a message by the queue; whether it was acknowledged. */
-  readonly consume: (worker: string, body: unknown) => Promise<boolean>;
+  /**
+   * One delivery of the message that waits longest in the queue; whether it was acknowledged, and so
+   * never comes again. Null: none waits.
+   */
+  readonly consume: (worker: string) => Promise<boolean | null>;
   /** Returns once nobody but this stage has anything to do with the database. */
   readonly quiet: () => Promise<void>;
   readonly books: () => Promise<Books>;
@@ -63,6 +67,7 @@ export interface StageOptions {
       {
         readonly entry: string;
         readonly vars?: Readonly<Record<string, string>>;
+        /** Whether its messages leave. */
         readonly sends?: true;
       }
     >
@@ -76,8 +81,9 @@ export interface StageOptions {
 const DATABASE = "proof";
 const SECRET = "whsec_proof";
 const CONNECT_SECRET = "whsec_proof_connect";
-/** Beside the tables: what the fake Stripe API did, and how often. */
-const CALLS_IN_EFFECT = "calls in effect";
+/** Beside the tables: what the fake Stripe API did, each time, and which messages left. */
+export const CALLS_IN_EFFECT = "calls in effect";
+export const MESSAGES_IN_THE_QUEUE = "messages in the queue";
 const POLLS_UNTIL_GIVING_UP = 20_000;
 
 /** @returns null when a pooler is wanted and there is none on this machine. */
@@ -103,6 +109,8 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
 
     const api = await startStripeApi(options.fault ? { fault: options.fault } : {});
     endings.push(api.close);
+    const queue = await startQueue();
+    endings.push(queue.close);
     const scripts = new Map<string, Promise<string>>();
     const workers = Object.entries(options.workers).map(async ([name, { entry, vars, sends }]) => {
       const script = scripts.get(entry) ?? bundle(entry);
@@ -111,8 +119,12 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         name,
         script: await script,
         databaseUrl: proxy.route(databaseUrl),
-        vars: { ...VARS, STRIPE_API_URL: api.url, ...vars },
-        sends: sends ?? false,
+        vars: {
+          ...VARS,
+          STRIPE_API_URL: api.url,
+          ...(sends ? { QUEUE_URL: queue.url } : {}),
+          ...vars,
+        },
       };
     });
     let { onLog = () => undefined } = options;
@@ -156,8 +168,10 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         post(await endpoint(worker, name), JSON.stringify(event)),
       tick: (worker) => workerd.scheduled(worker, "* * * * *").catch(() => undefined),
       retain: (worker) => workerd.scheduled(worker, "night").catch(() => undefined),
-      consume: (worker, body) =>
-        workerd.consume(worker, "stripe-inbox-outbox", body).catch(() => false),
+      consume: (worker) =>
+        queue.deliver((body) =>
+          workerd.consume(worker, "stripe-inbox-outbox", body).catch(() => false),
+        ),
       quiet: async () => {
         await proxy.idle();
         await restarting;
@@ -166,17 +180,25 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         if (pooler) await terminateBackends();
       },
       books: async () => {
-        const calls = [...api.effects].map(([key, times]) => ({ key, times }));
+        const beside: [string, readonly Row[]][] = [
+          [CALLS_IN_EFFECT, api.told.map((telling) => ({ ...telling }))],
+          [MESSAGES_IN_THE_QUEUE, queue.reached()],
+        ];
         const books = await readBooks(own.client, statements);
-        return calls.length === 0 ? books : new Map([...books, [CALLS_IN_EFFECT, calls]]);
+        return new Map([...books, ...beside.filter(([, rows]) => rows.length > 0)]);
       },
       clear: async () => {
         api.reset();
+        queue.clear();
         await own.client.query(statements.clear);
       },
-      keep: async () => void (await own.client.query(statements.keep)),
+      keep: async () => {
+        queue.keep();
+        await own.client.query(statements.keep);
+      },
       restore: async () => {
         api.reset();
+        queue.restore();
         await own.client.query(statements.restore);
       },
       terminateBackends,

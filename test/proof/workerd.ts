@@ -21,8 +21,6 @@ export interface WorkerSetup {
   readonly databaseUrl: string;
   /** Vars and secrets. */
   readonly vars: Readonly<Record<string, string>>;
-  /** Whether its messages leave, to a queue that nobody reads. */
-  readonly sends: boolean;
 }
 
 export interface Workerd {
@@ -76,14 +74,13 @@ export async function startWorkerd(
   const options = {
     ...convertV4MiniflareOptions({
       log: new NoOpLog(),
-      workers: workers.map(({ name, script, databaseUrl, vars, sends }) => ({
+      workers: workers.map(({ name, script, databaseUrl, vars }) => ({
         name,
         modules: [{ type: "ESModule", path: `${name}.js`, contents: script }],
         ...(compatibility_date ? { compatibilityDate: compatibility_date } : {}),
         compatibilityFlags: compatibility_flags,
         bindings: { ...vars },
         hyperdrives: { HYPERDRIVE: databaseUrl },
-        ...(sends ? { queueProducers: { OUTBOX_QUEUE: { queueName: "proof" } } } : {}),
         unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       })),
     }),
@@ -111,8 +108,11 @@ export async function startWorkerd(
     consume: async (worker, queue, body) => {
       const fetcher = await miniflare.getWorker(worker);
       const message = { id: "1", timestamp: new Date(), body, attempts: 1 };
-      const { explicitAcks } = await fetcher.queue(queue, [message]);
-      return explicitAcks.includes("1");
+      const end = await fetcher.queue(queue, [message]);
+      if (end.explicitAcks.includes(message.id)) return true;
+      // Who says nothing has acknowledged.
+      const retried = end.retryBatch.retry || end.retryMessages.length > 0;
+      return end.outcome === "ok" && !retried;
     },
     kill: () => {
       restarted = Promise.withResolvers();

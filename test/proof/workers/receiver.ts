@@ -9,10 +9,11 @@ import type { Endpoints } from "../../../src/endpoints.ts";
 import { type Batch, consumeBatch } from "../../../src/queue.ts";
 import { retain } from "../../../src/retain.ts";
 import { handlersWithEffect } from "./effect.ts";
+import { withQueue } from "./to-queue.ts";
 
 export type { Failure } from "./effect.ts";
 
-const endpoints: Endpoints = {
+export const endpoints: Endpoints = {
   billing: {
     secrets: "STRIPE_WEBHOOK_SECRET",
     accounts: "own",
@@ -29,7 +30,9 @@ const endpoints: Endpoints = {
   connect: { secrets: "STRIPE_CONNECT_WEBHOOK_SECRET", accounts: "connected", handlers: {} },
 };
 
-interface Context {
+const app = createApp(endpoints);
+
+export interface Context {
   readonly waitUntil: (rest: Promise<unknown>) => void;
 }
 
@@ -37,10 +40,11 @@ interface Context {
 const NIGHT = "night";
 
 export default {
-  fetch: createApp(endpoints).fetch,
+  fetch: (request: Request, env: Env, ctx: Parameters<typeof app.fetch>[2]) =>
+    app.fetch(request, withQueue(env), ctx),
   scheduled: async ({ cron }: { cron: string }, env: Env, ctx: Context): Promise<void> => {
     const afterwards = (rest: Promise<unknown>): void => ctx.waitUntil(rest);
-    await (cron === NIGHT ? retain(env, afterwards) : tick(endpoints, env, afterwards));
+    await (cron === NIGHT ? retain(env, afterwards) : tick(endpoints, withQueue(env), afterwards));
   },
   queue: (batch: Batch, env: Env, ctx: Context): Promise<void> =>
     consumeBatch(batch, env, (rest) => ctx.waitUntil(rest)),
