@@ -32,6 +32,9 @@ export function crashSection(title: string, reports: readonly PathReport[]): Sec
     rows: [...rows, ["all", sum(1), sum(2), sum(3), sum(4), sum(5), sum(6), ""]],
     notes: [],
     failures: reports.flatMap((report) => [
+      ...(report.boundaries === 0 || report.runs === 0
+        ? [`${report.name}: nothing was disturbed`]
+        : []),
       ...report.wrongEnds.map((end) => `${report.name}: undisturbed, ${end}`),
       ...(["lost", "doubled", "stuck", "differing"] as const).flatMap((what) =>
         report[what].map((finding) => describeFinding(report.name, what, finding)),
