@@ -4,8 +4,11 @@
  */
 import type { Failure } from "./workers/receiver.ts";
 
+/** How an event is made to fail, by its id. */
+export type Planned = ReadonlyMap<string, Failure["how"]>;
+
 /** What is made to fail says so, by the class of its error or its SQLSTATE. */
-const PLANNED: Readonly<Record<Failure["how"], string>> = {
+const SAYS: Readonly<Record<Failure["how"], string>> = {
   throw: "TypeError",
   parameter: "TypeError",
   statement: "22012",
@@ -20,15 +23,16 @@ const CONTENTION = /^(40|55P03)/;
 const LOST = /^error$/i;
 
 /** What a line says that nothing explains; null when there is nothing of the kind. */
-export function unexplained(line: string): string | null {
-  const { message, error, sqlstate } = fieldsOf(line);
+export function unexplained(line: string, planned: Planned): string | null {
+  const { message, error, sqlstate, event } = fieldsOf(line);
+  const how = event === undefined ? undefined : planned.get(event);
   const known =
     error === undefined ||
     error === "DatabaseUnavailable" ||
     // A stall took the time that was the handler's.
     error === "NoTimeLeft" ||
     (LOST.test(error) && message !== "delivery") ||
-    Object.values(PLANNED).includes(error) ||
+    (how !== undefined && error === SAYS[how]) ||
     OUTAGE.test(error) ||
     CONTENTION.test(error);
   const outage = sqlstate === undefined || OUTAGE.test(sqlstate) || CONTENTION.test(sqlstate);

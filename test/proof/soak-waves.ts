@@ -35,6 +35,8 @@ export interface WaveOptions {
   readonly n: number;
   readonly worker: string;
   readonly concurrency: number;
+  /** Told of each event that is made to fail, before it is sent. */
+  readonly onTrouble: (eventId: string, failure: Failure) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -55,7 +57,7 @@ const TROUBLES: readonly [Failure, ...Failure[]] = [
 /** Sends one wave; returns when each of its deliveries was answered with a 2xx. */
 export async function sendWave(
   stage: Stage,
-  { kind, seed, n, worker, concurrency, signal }: WaveOptions,
+  { kind, seed, n, worker, concurrency, onTrouble, signal }: WaveOptions,
 ): Promise<Wave> {
   const random = new Random(seed);
   const stream = makeStream({
@@ -66,13 +68,15 @@ export async function sendWave(
     begin: Math.floor(Date.now() / 1000) - DAYS_BACK_SECONDS,
   });
   const sent = stream.flatMap(({ endpoint, event }) => {
-    const troubled = random.chance(TROUBLED_PERCENT) ? inTrouble(event, random) : event;
+    const troubled = random.chance(TROUBLED_PERCENT) ? inTrouble(event, random, onTrouble) : event;
     return doorsOf(kind, endpoint, random).map((door) => ({ endpoint: door, event: troubled }));
   });
+  const failure: Failure = { how: "permanent" };
   const hopeless = doorsOf(kind, "billing", random).map((endpoint) => ({
     endpoint,
-    event: delivery({ n, failure: { how: "permanent" } }).event,
+    event: delivery({ n, failure }).event,
   }));
+  for (const { event } of hopeless) onTrouble(event.id, failure);
 
   const firstSentAt = new Map<string, number>();
   const planned = planDeliveries([...hopeless, ...sent], random, DUPLICATES_PERCENT);
@@ -107,8 +111,14 @@ function doorsOf(kind: WaveKind, endpoint: EndpointName, random: Random): readon
 }
 
 /** It fails at first, and is processed in the end. */
-function inTrouble(event: StripeEvent, random: Random): StripeEvent {
+function inTrouble(
+  event: StripeEvent,
+  random: Random,
+  onTrouble: WaveOptions["onTrouble"],
+): StripeEvent {
   if (event.data === undefined) return event;
-  const metadata = { proof: JSON.stringify(random.pick(TROUBLES)) };
+  const failure = random.pick(TROUBLES);
+  onTrouble(event.id, failure);
+  const metadata = { proof: JSON.stringify(failure) };
   return { ...event, data: { ...event.data, object: { ...event.data.object, metadata } } };
 }

@@ -1,7 +1,7 @@
 /** A short soak, and that a soak would see what it is there to see. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { playSoak, type Soak, SOAK_WORKERS } from "./soak.ts";
-import { unexplained } from "./soak-log.ts";
+import { type Planned, unexplained } from "./soak-log.ts";
 import { soakSection } from "./soak-report.ts";
 import { openStage, type Stage } from "./stage.ts";
 
@@ -135,12 +135,24 @@ test("an error that no disturbance explains is one", () => {
   expect(seen({ outcome: "processed" })).toBeNull();
   expect(seen({ error: "DatabaseUnavailable" })).toBeNull();
   expect(seen({ error: "DatabaseUnavailable", sqlstate: "57P01" })).toBeNull();
-  expect(seen({ error: "22012" })).toBeNull();
   expect(seen({ error: "DatabaseUnavailable", sqlstate: "34000" })).not.toBeNull();
   expect(seen({ error: "23505" })).not.toBeNull();
   expect(seen({ error: "Error" })).not.toBeNull();
-  expect(unexplained("Uncaught")).not.toBeNull();
+  expect(unexplained("Uncaught", PLANNED)).not.toBeNull();
 });
+
+test("a planned failure explains what it says of its own event, and nothing else", () => {
+  expect(seen({ event: "evt_throws", error: "TypeError" })).toBeNull();
+  expect(seen({ event: "evt_refused", error: "22012" })).toBeNull();
+  expect(seen({ event: "evt_throws", error: "22012" })).toBe("delivery: 22012");
+  expect(seen({ event: "evt_other", error: "TypeError" })).toBe("delivery: TypeError");
+  expect(seen({ error: "TypeError" })).toBe("delivery: TypeError");
+});
+
+const PLANNED: Planned = new Map([
+  ["evt_throws", "throw"],
+  ["evt_refused", "statement"],
+]);
 
 function samples(...sessions: number[]): Soak["samples"] {
   return sessions.map((backends) => ({ backends, residentBytes: null }));
@@ -151,5 +163,5 @@ async function failuresOf(some: Partial<Soak>): Promise<readonly string[]> {
 }
 
 function seen(fields: object): string | null {
-  return unexplained(JSON.stringify({ message: "delivery", ...fields }));
+  return unexplained(JSON.stringify({ message: "delivery", ...fields }), PLANNED);
 }

@@ -14,6 +14,7 @@ import { soakSection } from "./soak-report.ts";
 import { sendWave, type Wave, WAVE_KINDS } from "./soak-waves.ts";
 import { comeToRest, every, type Rest, type Sample, sample } from "./soak-watch.ts";
 import type { Stage } from "./stage.ts";
+import type { Failure } from "./workers/receiver.ts";
 
 export interface SoakOptions {
   readonly stage: Stage;
@@ -72,8 +73,9 @@ export async function proveSoak(options: SoakOptions): Promise<Section> {
 export async function playSoak({ stage, seconds, seed, signal }: SoakOptions): Promise<Soak> {
   await stage.clear();
   const oddities = new Map<string, number>();
+  const planned = new Map<string, Failure["how"]>();
   stage.hearLog((line) => {
-    const odd = unexplained(line);
+    const odd = unexplained(line, planned);
     if (odd !== null) count(oddities, odd);
   });
 
@@ -86,7 +88,14 @@ export async function playSoak({ stage, seconds, seed, signal }: SoakOptions): P
     while (!stop.aborted) {
       n += 1;
       const kind = WAVE_KINDS[n % WAVE_KINDS.length] ?? "sync";
-      const options = { kind, seed: seed + n, n, worker: WORKER, concurrency: CONCURRENCY };
+      const options = {
+        kind,
+        seed: seed + n,
+        n,
+        worker: WORKER,
+        concurrency: CONCURRENCY,
+        onTrouble: (eventId: string, { how }: Failure) => void planned.set(eventId, how),
+      };
       waves.push(await sendWave(stage, { ...options, signal: given }));
     }
   };
