@@ -30,10 +30,12 @@ export async function startTemporaryCluster(): Promise<TemporaryCluster> {
     startCluster({ dataDir, preferredPort, durable: false });
   const { port, url, ...first } = await start(0);
   let running: Promise<Pick<Cluster, "crash" | "stop">> = Promise.resolve(first);
+  let stopped = false;
   return {
     port,
     url,
     restart: async () => {
+      if (stopped) throw new Error("The cluster has been stopped.");
       running = running.then(async ({ crash }) => {
         await crash();
         const again = await start(port);
@@ -43,6 +45,7 @@ export async function startTemporaryCluster(): Promise<TemporaryCluster> {
       await running;
     },
     stop: async () => {
+      stopped = true;
       await (await running).stop();
       rmSync(own, { recursive: true, force: true });
     },

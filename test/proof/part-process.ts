@@ -44,9 +44,17 @@ async function main(name: string, given: Given): Promise<void> {
   const part = PARTS.find((candidate) => candidate.name === name);
   if (!part) throw new Error(`Bug! There is no part ${name}.`);
   const say = (line: string): void => void tell({ say: line });
-  const section = await part.run({ ...given, say, signal: interruption() });
+  const signal = AbortSignal.any([interruption(), orphaned()]);
+  const section = await part.run({ ...given, say, signal });
   await tell({ section });
   process.disconnect();
+}
+
+/** Aborted when nobody waits for the part any more, however that one ended. */
+function orphaned(): AbortSignal {
+  const controller = new AbortController();
+  process.on("disconnect", () => controller.abort());
+  return controller.signal;
 }
 
 function tell(word: Word): Promise<void> {

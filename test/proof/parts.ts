@@ -52,9 +52,10 @@ export const LANES: readonly (readonly Part[])[] = [
     ),
     {
       name: "races",
-      run: ({ say }) =>
+      run: ({ say, signal }) =>
         proveRaces({
           lanes: 1,
+          signal,
           onPair: ({ name, interleavings }) => say(`${name}, ${interleavings}`),
         }),
     },
@@ -88,8 +89,8 @@ function onStage(
       const stage = await openStage(options);
       if (stage === null) return null;
       const stop = onlyOnce(stage.stop);
-      // What plays on it fails then.
-      given.signal.addEventListener("abort", () => void stop());
+      // What plays on it fails then, and whoever waits for that hears how the end failed.
+      given.signal.addEventListener("abort", () => void stop().catch(() => undefined));
       try {
         given.signal.throwIfAborted();
         const section = await play(stage, given);

@@ -20,6 +20,8 @@ export interface RaceOptions {
   readonly controls?: readonly Control[];
   /** How many pairs are raced at a time, each on a database of its own. */
   readonly lanes?: number;
+  /** Ends it before the next race. */
+  readonly signal?: AbortSignal;
   readonly onPair?: (report: PairReport) => void;
 }
 
@@ -31,6 +33,7 @@ export async function proveRaces({
   pairs = PAIRS,
   controls = CONTROLS,
   lanes = 2,
+  signal,
   onPair = () => undefined,
   ...options
 }: RaceOptions = {}): Promise<Section> {
@@ -40,7 +43,7 @@ export async function proveRaces({
     const track = await openRacetrack(databaseUrl);
     try {
       for (let pair = waiting.shift(); pair; pair = waiting.shift()) {
-        const report = await repeatably(() => racePair(track, pair));
+        const report = await repeatably(() => racePair(track, pair, signal));
         reports.set(pair, report);
         onPair(report);
       }
@@ -62,7 +65,11 @@ async function repeatably<T>(enumerate: () => Promise<T>): Promise<T> {
   }
 }
 
-export async function racePair(track: Racetrack, pair: Pair): Promise<PairReport> {
+export async function racePair(
+  track: Racetrack,
+  pair: Pair,
+  signal?: AbortSignal,
+): Promise<PairReport> {
   await track.arrange(pair);
   const serial: Played[] = [];
   for (const first of RUNNERS) serial.push(await track.race(pair, preferring(first)));
@@ -78,6 +85,7 @@ export async function racePair(track: Racetrack, pair: Pair): Promise<PairReport
   const statements = RUNNERS.map(() => 0);
   let blocked = 0;
   const { ways, complete } = await everyWay(async (choose) => {
+    signal?.throwIfAborted();
     const played = await track.race(pair, choose);
     const { steps } = played;
     if (steps.some(({ waited }) => waited)) blocked += 1;

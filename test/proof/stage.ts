@@ -90,7 +90,11 @@ const POLLS_UNTIL_GIVING_UP = 20_000;
 export async function openStage(options: StageOptions): Promise<Stage | null> {
   const endings: (() => Promise<unknown>)[] = [];
   const stop = async (): Promise<void> => {
-    for (let end = endings.pop(); end; end = endings.pop()) await end();
+    const failures: unknown[] = [];
+    for (let end = endings.pop(); end; end = endings.pop()) {
+      await end().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
   };
   try {
     const cluster = await startTemporaryCluster();

@@ -89,7 +89,7 @@ export async function startWorkerd(
     unsafeHandleRuntimeRestart: () => restarted.resolve(),
   };
   const before = new Set(workerds());
-  const miniflare = new Miniflare(options);
+  const miniflare = deafToSignals(() => new Miniflare(options));
   await miniflare.ready;
   const findNew = (): number => {
     const pid = workerds().find((candidate) => !before.has(candidate));
@@ -127,6 +127,22 @@ export async function startWorkerd(
     pid: () => pid,
     stop: () => miniflare.dispose(),
   };
+}
+
+/**
+ * Miniflare ends this process as soon as a signal comes, and whatever else had to end before it
+ * would be left behind.
+ */
+function deafToSignals<T>(make: () => T): T {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  const before = new Map(signals.map((name) => [name, process.listeners(name)]));
+  const made = make();
+  for (const name of signals) {
+    for (const listener of process.listeners(name)) {
+      if (!before.get(name)?.includes(listener)) process.off(name, listener);
+    }
+  }
+  return made;
 }
 
 function workerds(): number[] {
