@@ -45,4 +45,6 @@ test.for([...PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
   expect(report.boundaries).toBeGreaterThan(50);
   expect(report.runs).toBeGreaterThan(3);
   expect(crashSection(path.name, [report]).failures).toEqual([]);
+  // What was never disturbed does not hold.
+  expect(crashSection(path.name, [{ ...report, runs: 0 }]).failures).toHaveLength(1);
 });
