@@ -101,11 +101,12 @@ test("messages go 30 days after they are done, their calls 90; what is not done 
 });
 
 test("a call is known for as long as a queue may keep a copy of its message, whatever is set", async () => {
-  const inbox = await openTestbed({ env: { RETENTION_DAYS: "1", TOMBSTONE_DAYS: "1" } });
+  const inbox = await openTestbed();
   await inbox.rows(`insert into call_journal (key, message_id, state, attempts, available_at,
     done_at, result) values ('copy', 1, 'done', 1, now(), now() - interval '14 days', 'updated'),
     ('old', 2, 'done', 1, now(), now() - interval '15 days 1 minute', 'updated')`);
-  expect(await night(inbox)).toMatchObject({ calls: 1 });
+  const env = { RETENTION_DAYS: "1", TOMBSTONE_DAYS: "1" };
+  expect(await night(inbox, env)).toMatchObject({ calls: 1 });
   expect(await inbox.rows("select key from call_journal")).toEqual([{ key: "copy" }]);
 });
 

@@ -3,16 +3,15 @@
  * and leaves when the tick is over. What ends the Worker in between leaves the mark without the
  * message, and nobody sends it again.
  */
-import type { Env } from "../../../src/config.ts";
+import type { Env, Queue } from "../../../src/config.ts";
 import { tick } from "../../../src/cron.ts";
-import type { Producer } from "../../../src/outbox/dispatch.ts";
 import { type Context, endpoints } from "./receiver.ts";
 import { queueAt } from "./to-queue.ts";
 
 export default {
   scheduled: async (_: unknown, env: Env, ctx: Context): Promise<void> => {
     const late: { readonly body: unknown }[] = [];
-    const queue: Producer = {
+    const queue: Queue = {
       sendBatch: (messages) => Promise.resolve(late.push(...messages)),
     };
     await tick(endpoints, { ...env, OUTBOX_QUEUE: queue }, (rest) => ctx.waitUntil(rest));
