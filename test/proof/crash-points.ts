@@ -72,7 +72,7 @@ export async function proveCrashPoints(
   const expected = other?.books ?? undisturbed.books;
   const runs = boundaries
     .flatMap((boundary) =>
-      ways.filter((way) => matters(way, boundary)).map((way) => ({ way, boundary })),
+      ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
     )
     .filter((_, index) => index % every === 0);
 
@@ -122,13 +122,20 @@ function countRows(books: Books, what: string): number {
  * Whether a way says something at a boundary that no other says there. A Worker that is killed, and
  * a Postgres that crashes, matter where Postgres is asked to act: between, they are a cut. A backend
  * that is terminated tells the Worker so. A statement is refused once, and the conversation goes on.
+ *
+ * Of two messages of Postgres in a row, before the second is after the first. And when a session
+ * begins, Postgres reports some fifteen parameters, a message each, which nobody reads: the first
+ * stands for all.
  */
-function matters(way: Way, { from, type }: Boundary): boolean {
+function matters(way: Way, boundary: Boundary, conversation: readonly Boundary[]): boolean {
+  const { from, type } = boundary;
+  const previous = messageBefore(boundary, conversation);
   switch (way) {
     case "cut before":
     case "cut half":
     case "cut after":
-      return true;
+      if (isParameter(boundary) && previous && isParameter(previous)) return false;
+      return way !== "cut before" || from === "client" || previous?.from === "client";
     case "kill the Worker":
     case "restart Postgres":
       return from === "client" && (type === "S" || type === "Q");
@@ -137,6 +144,19 @@ function matters(way: Way, { from, type }: Boundary): boolean {
     case "refuse the statement":
       return from === "client" && (type === "P" || type === "Q");
   }
+}
+
+function isParameter({ from, type }: Boundary): boolean {
+  return from === "server" && type === "S";
+}
+
+/** On the same connection, from whichever side. */
+function messageBefore(
+  boundary: Boundary,
+  conversation: readonly Boundary[],
+): Boundary | undefined {
+  const spoken = conversation.filter(({ connection }) => connection === boundary.connection);
+  return spoken[spoken.indexOf(boundary) - 1];
 }
 
 interface Played {

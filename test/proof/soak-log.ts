@@ -35,7 +35,12 @@ export function unexplained(line: string, planned: Planned): string | null {
     (how !== undefined && error === SAYS[how]) ||
     OUTAGE.test(error) ||
     CONTENTION.test(error);
-  const outage = sqlstate === undefined || OUTAGE.test(sqlstate) || CONTENTION.test(sqlstate);
+  const outage =
+    sqlstate === undefined ||
+    OUTAGE.test(sqlstate) ||
+    CONTENTION.test(sqlstate) ||
+    // The connection was lost behind a statement that was to fail.
+    (how !== undefined && sqlstate === SAYS[how]);
   return known && outage ? null : `${message}: ${[error, sqlstate].filter(Boolean).join(" ")}`;
 }
 

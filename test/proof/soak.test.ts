@@ -144,6 +144,9 @@ test("an error that no disturbance explains is one", () => {
 test("a planned failure explains what it says of its own event, and nothing else", () => {
   expect(seen({ event: "evt_throws", error: "TypeError" })).toBeNull();
   expect(seen({ event: "evt_refused", error: "22012" })).toBeNull();
+  const lost = { error: "DatabaseUnavailable", sqlstate: "22012" };
+  expect(seen({ event: "evt_refused", ...lost })).toBeNull();
+  expect(seen({ event: "evt_throws", ...lost })).toBe("delivery: DatabaseUnavailable 22012");
   expect(seen({ event: "evt_throws", error: "22012" })).toBe("delivery: 22012");
   expect(seen({ event: "evt_other", error: "TypeError" })).toBe("delivery: TypeError");
   expect(seen({ error: "TypeError" })).toBe("delivery: TypeError");
