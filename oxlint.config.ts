@@ -43,9 +43,11 @@ const stripeSdk: Ban = {
 };
 const forgery: Ban = {
   regex: "/stripe/verify\\.ts$",
-  importNames: ["eventFromInbox"],
-  message: "Only the inbox makes events of its rows.",
+  importNames: ["eventFromInbox", "eventFromApi"],
+  message: "Only the inbox makes events of its rows, and reconciliation of what Stripe answers.",
 };
+const forgedRows: Ban = { ...forgery, importNames: ["eventFromInbox"] };
+const forgedAnswers: Ban = { ...forgery, importNames: ["eventFromApi"] };
 const outgoing: Ban = {
   regex: "/stripe/api\\.ts$",
   message: "Nothing outside the database is called in a transaction: use the outbox.",
@@ -79,9 +81,9 @@ export default defineConfig({
     floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
     floor(["src/billing/**"], forgery, outgoing, consequences, doors, driver, stripeSdk, hono),
     floor(["src/billing/consequences.ts"], forgery, doors, driver, stripeSdk, hono),
-    floor(["src/inbox/**"], doors, business, outbox, driver, stripeSdk, hono),
+    floor(["src/inbox/**"], forgedAnswers, doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
-    floor(["src/reconcile/**"], forgery, doors, business, driver, stripeSdk, hono),
+    floor(["src/reconcile/**"], forgedRows, doors, business, driver, stripeSdk, hono),
     floor(["src/stripe/**"], doors, business, driver, hono),
     floor(["src/config.ts", "src/log.ts"], doors, business, mechanisms, driver, stripeSdk, hono),
     floor(["src/db/**"], doors, business, mechanisms, driver, stripeSdk, hono),

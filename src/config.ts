@@ -59,9 +59,33 @@ const Vars = v.object({
   RETENTION_DAYS: v.optional(wholeNumber("days", 1, 36_500), "30"),
   /** Until then, an event that comes again is still known by its key. */
   TOMBSTONE_DAYS: v.optional(wholeNumber("days", 1, 36_500), "90"),
+  /** How often Stripe's list of events is swept, where STRIPE_API_KEY is set; 0: never. */
+  SWEEP_INTERVAL_MINUTES: v.optional(wholeNumber("minutes", 0, 10_080), "60"),
+  /** Whose lists are swept, beside that of the key's own account. */
+  STRIPE_CONNECTED_ACCOUNTS: v.optional(
+    v.pipe(
+      Text,
+      v.regex(/^[\s,]*(acct_\w{1,64}[\s,]*)*$/),
+      v.transform((text) => text.split(/[\s,]+/).filter(Boolean)),
+      v.description("must be ids of accounts (acct_…), separated by commas"),
+    ),
+    "",
+  ),
+  /** What was created before is not looked for. */
+  SWEEP_SINCE: v.optional(
+    v.pipe(
+      Text,
+      v.isoDate(),
+      v.transform((text) => new Date(text)),
+      v.description("must be a date such as 2026-11-29"),
+    ),
+  ),
   /** `off` sends statements one by one, for a pooler that objects to pipelining. */
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
 });
+
+/** Stripe lists the events of so many days: https://docs.stripe.com/api/events/list */
+const LISTED_DAYS = 30;
 
 /** A producer of Cloudflare Queues. */
 export interface Queue {
@@ -106,17 +130,20 @@ export interface Settings {
     readonly maxAttempts: number;
     readonly backoffCapSeconds: number;
   } | null;
+  /** How what was missed is found; null where no API key is set, or it is switched off. */
+  readonly sweep: {
+    readonly api: StripeApi;
+    readonly intervalMinutes: number;
+    readonly since: Date | null;
+    readonly connectedAccounts: readonly string[];
+    readonly reachDays: number;
+  } | null;
   readonly retry: { readonly maxAttempts: number; readonly backoffCapSeconds: number };
 }
 
 /** @throws InvalidSetting naming the first setting that is wrong. */
 export function readSettings(env: Env): Settings {
-  const vars = v.safeParse(Vars, env);
-  if (!vars.success) {
-    const setting = String(vars.issues[0].path?.[0].key);
-    throw new InvalidSetting(setting, expectation(setting));
-  }
-  const settings = vars.output;
+  const settings = readVars(env);
   assertTogether(settings);
   const queue = readQueue(env);
   const retry = {
@@ -147,9 +174,17 @@ export function readSettings(env: Env): Settings {
       tickBudgetMs: settings.TICK_BUDGET_SECONDS * 1_000,
     },
     retention: { payloadDays: settings.RETENTION_DAYS, tombstoneDays: settings.TOMBSTONE_DAYS },
+    sweep: readSweep(env, settings),
     dispatch: queue && { queue, leaseSeconds: settings.LEASE_SECONDS, ...retry },
     retry,
   };
+}
+
+function readVars(env: Env): v.InferOutput<typeof Vars> {
+  const vars = v.safeParse(Vars, env);
+  if (vars.success) return vars.output;
+  const setting = String(vars.issues[0].path?.[0].key);
+  throw new InvalidSetting(setting, expectation(setting));
 }
 
 /**
@@ -198,17 +233,20 @@ export function readSecrets(env: Env, binding: string): readonly [string, ...str
   return [first, ...others];
 }
 
-/**
- * How Stripe's API is reached.
- *
- * @throws InvalidSetting
- */
-export function readStripeApi(env: Env): { readonly key: string; readonly url: URL | null } {
+/** How Stripe's API is reached. */
+export interface StripeApi {
+  readonly key: string;
+  /** Null: Stripe's own. */
+  readonly url: URL | null;
+}
+
+/** @throws InvalidSetting */
+export function readStripeApi(env: Env): StripeApi {
   const key = v.safeParse(v.pipe(v.string(), v.trim(), v.minLength(1)), env["STRIPE_API_KEY"]);
   if (!key.success) {
     throw new InvalidSetting(
       "STRIPE_API_KEY",
-      "is not set: what follows from a booked payment is told to Stripe with it",
+      "is not set: with it, Stripe is told what follows from a booked payment, and asked what was missed",
     );
   }
   const given = env["STRIPE_API_URL"];
@@ -218,6 +256,23 @@ export function readStripeApi(env: Env): { readonly key: string; readonly url: U
     throw new InvalidSetting("STRIPE_API_URL", "must be an http or https URL");
   }
   return { key: key.output, url };
+}
+
+/** @throws InvalidSetting */
+export function readConnectedAccounts(env: Env): readonly string[] {
+  return readVars(env).STRIPE_CONNECTED_ACCOUNTS;
+}
+
+function readSweep(env: Env, vars: v.InferOutput<typeof Vars>): Settings["sweep"] {
+  if (env["STRIPE_API_KEY"] === undefined || vars.SWEEP_INTERVAL_MINUTES === 0) return null;
+  return {
+    api: readStripeApi(env),
+    intervalMinutes: vars.SWEEP_INTERVAL_MINUTES,
+    since: vars.SWEEP_SINCE ?? null,
+    connectedAccounts: vars.STRIPE_CONNECTED_ACCOUNTS,
+    // An event is known to be settled as long as its key is kept: a day less, to be sure.
+    reachDays: Math.min(LISTED_DAYS, Math.max(1, vars.TOMBSTONE_DAYS - 1)),
+  };
 }
 
 function readQueue(env: Env): Queue | null {

@@ -1,6 +1,7 @@
 /**
  * One tick: parks what crashed for the last time, then claims and processes until nothing is due or
- * the budget is spent; then sends the messages that are due. Ticks may overlap; claims are disjoint.
+ * the budget is spent; then sends the messages that are due, and asks Stripe what was missed. Ticks
+ * may overlap; claims are disjoint.
  *
  * Fresh events come first, on a few connections at a time. Suspects, which may have killed the
  * Worker that last had them, follow one by one with nothing else under way, so that one of them
@@ -17,6 +18,7 @@ import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
 import { log } from "./log.ts";
 import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
+import { sweep } from "./sweep.ts";
 
 export type TickCounts = Record<
   | Processed["outcome"]
@@ -29,9 +31,10 @@ export type TickCounts = Record<
   number
 >;
 
-/** Until when, in shares of the budget, so that fresh events, suspects and messages all get some. */
-const FRESH_UNTIL = 0.7;
-const SUSPECTS_UNTIL = 0.85;
+/** Until when, in shares of the budget, so that each kind of work gets some. */
+const FRESH_UNTIL = 0.6;
+const SUSPECTS_UNTIL = 0.7;
+const MESSAGES_UNTIL = 0.85;
 /** Kept free, of a lease, to record a failure. */
 const RECORDING_MS = 2_000;
 
@@ -44,7 +47,7 @@ export async function tick(
   const counts = noCounts();
   try {
     const settings = readSettings(env);
-    if (settings.processing) await work(endpoints, settings, counts, afterwards);
+    await work(endpoints, settings, counts, afterwards);
     const paused = settings.processing ? undefined : true;
     log("info", "tick", { ...counts, paused, ms: Date.now() - startedAt });
   } catch (fault) {
@@ -70,20 +73,27 @@ async function work(
   const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
     onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
 
+  const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
   const drainAll = async (): Promise<void> => {
     await onConnection(async (db) => {
       counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
     });
-    const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
     const lanes = Array.from({ length: process.concurrency }, () =>
       drain("fresh", process.claimBatch, atShare(FRESH_UNTIL)),
     );
     throwFirst(await Promise.allSettled(lanes));
     await drain("suspects", 1, atShare(SUSPECTS_UNTIL));
   };
-  // Trouble with events keeps no message from leaving.
-  const drained = await Promise.allSettled([drainAll()]);
-  if (settings.dispatch) await onConnection((db) => dispatch(db, settings, endsAt, counts));
+  // Trouble with events keeps no message from leaving, nor a sweep from finding what was missed.
+  const drained = await Promise.allSettled([settings.processing ? drainAll() : undefined]);
+  if (settings.dispatch ?? settings.sweep) {
+    await onConnection(async (db) => {
+      const dispatching = dispatch(db, settings, atShare(MESSAGES_UNTIL), counts);
+      const dispatched = await Promise.allSettled([dispatching]);
+      await sweep(db, [...rules.values()], settings, endsAt);
+      throwFirst(dispatched);
+    });
+  }
   throwFirst(drained);
 }
 
@@ -94,11 +104,11 @@ function throwFirst(settled: readonly PromiseSettledResult<unknown>[]): void {
 
 async function dispatch(
   db: Connection,
-  { dispatch: dispatching, process: { timeouts } }: Settings,
+  { dispatch: dispatching, processing, process: { timeouts } }: Settings,
   until: number,
   counts: TickCounts,
 ): Promise<void> {
-  if (!dispatching) return;
+  if (!dispatching || !processing) return;
   const policy = { ...dispatching, timeouts };
   counts.messages_in_review = await parkCrashedMessages(db, policy);
   while (Date.now() < until) {

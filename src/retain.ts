@@ -9,6 +9,7 @@ import { explain } from "./faults.ts";
 import { deleteTombstones, purgePayloads } from "./inbox/retention.ts";
 import { log } from "./log.ts";
 import { deleteDoneCalls, deleteDoneMessages } from "./outbox/retention.ts";
+import { deleteGaps, deleteSweeps } from "./reconcile/retention.ts";
 
 /**
  * A queue keeps a message for up to 14 days, and a second copy must still be known by its call:
@@ -21,6 +22,8 @@ export interface RetentionCounts {
   tombstones: number;
   messages: number;
   calls: number;
+  gaps: number;
+  sweeps: number;
 }
 
 export async function retain(
@@ -28,7 +31,14 @@ export async function retain(
   afterwards: (rest: Promise<unknown>) => void,
 ): Promise<RetentionCounts> {
   const startedAt = Date.now();
-  const counts: RetentionCounts = { payloads: 0, tombstones: 0, messages: 0, calls: 0 };
+  const counts: RetentionCounts = {
+    payloads: 0,
+    tombstones: 0,
+    messages: 0,
+    calls: 0,
+    gaps: 0,
+    sweeps: 0,
+  };
   try {
     const settings = readSettings(env);
     const { tickBudgetMs, timeouts } = settings.process;
@@ -54,8 +64,10 @@ async function purge(
     tombstones: () => deleteTombstones(db, tombstoneDays, timeouts),
     messages: () => deleteDoneMessages(db, payloadDays, timeouts),
     calls: () => deleteDoneCalls(db, Math.max(tombstoneDays, MESSAGE_DAYS), timeouts),
+    gaps: () => deleteGaps(db, tombstoneDays, timeouts),
+    sweeps: () => deleteSweeps(db, tombstoneDays, timeouts),
   };
-  for (const name of ["payloads", "tombstones", "messages", "calls"] as const) {
+  for (const name of ["payloads", "tombstones", "messages", "calls", "gaps", "sweeps"] as const) {
     for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) {
       done = await steps[name]();
     }

@@ -1,6 +1,7 @@
 /**
  * The tables. Each says what one row is, and states as a CHECK every rule that SQL can hold.
  * Times are the database's (`now()`), amounts are whole minor units as Stripe sends them.
+ * Long, because the whole of it is to be read in one place.
  */
 import { sql } from "drizzle-orm";
 import {
@@ -15,6 +16,7 @@ import {
   text,
   timestamp,
   unique,
+  uniqueIndex,
 } from "drizzle-orm/pg-core";
 
 const time = (name: string) => timestamp(name, { withTimezone: true });
@@ -270,6 +272,67 @@ export const callJournal = pgTable(
   ],
 );
 
+/** One walk through Stripe's list of events, of one account, from the newest to the oldest. */
+export const sweepRuns = pgTable(
+  "sweep_runs",
+  {
+    id: bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    /** `own`: the account of the key itself; else the connected account that is walked. */
+    account: text("account").notNull(),
+    /** The events that were created between the two. */
+    windowFrom: time("window_from").notNull(),
+    windowTo: time("window_to").notNull(),
+    /** The oldest event seen so far, behind which the next page begins; null: none yet. */
+    cursor: text("cursor"),
+    pages: integer("pages").notNull().default(0),
+    events: integer("events").notNull().default(0),
+    /** How many of them an endpoint did not have. */
+    missing: integer("missing").notNull().default(0),
+    startedAt: time("started_at").notNull().defaultNow(),
+    /** When the walk may go on: the end of a lease, or of a back-off. */
+    availableAt: time("available_at").notNull().defaultNow(),
+    /** Failures in a row. */
+    failures: integer("failures").notNull().default(0),
+    fence: fence(),
+    /** An error's class or code; never its message. */
+    lastError: text("last_error"),
+    completedAt: time("completed_at"),
+  },
+  (run) => [
+    uniqueIndex("sweep_runs_one_under_way")
+      .on(run.account)
+      .where(sql`${run.completedAt} is null`),
+    index("sweep_runs_complete")
+      .on(run.account, run.windowTo)
+      .where(sql`${run.completedAt} is not null`),
+    check("sweep_runs_window", sql`${run.windowFrom} < ${run.windowTo}`),
+    check(
+      "sweep_runs_counts",
+      sql`${run.pages} >= 0 and ${run.events} >= 0 and ${run.missing} >= 0
+        and ${run.failures} >= 0 and ${run.fence} >= 0`,
+    ),
+  ],
+);
+
+/** One event that Stripe had and an endpoint had not, when a sweep found it. */
+export const sweepGaps = pgTable(
+  "sweep_gaps",
+  {
+    endpoint: text("endpoint").notNull(),
+    eventId: text("event_id").notNull(),
+    eventType: text("event_type").notNull(),
+    /** When it was created at Stripe. Until `found_at` it was missing here. */
+    createdAt: time("created_at").notNull(),
+    foundAt: time("found_at").notNull().defaultNow(),
+    /** The sweep that found it. */
+    runId: bigint("run_id", { mode: "number" }).notNull(),
+  },
+  (gap) => [
+    primaryKey({ columns: [gap.endpoint, gap.eventId] }),
+    index("sweep_gaps_found_at").on(gap.foundAt),
+  ],
+);
+
 /** One contradiction about one object that a person must settle. */
 export const discrepancies = pgTable(
   "discrepancies",
@@ -294,6 +357,9 @@ export const discrepancies = pgTable(
   },
   (discrepancy) => [
     unique("discrepancies_once").on(discrepancy.kind, discrepancy.objectId),
+    index("discrepancies_open")
+      .on(discrepancy.kind)
+      .where(sql`${discrepancy.resolvedAt} is null`),
     check(
       "discrepancies_kind",
       sql`${discrepancy.kind} in ('paid_after_void', 'void_after_paid', 'payment_mismatch', 'missing_here', 'missing_at_stripe', 'status_differs')`,

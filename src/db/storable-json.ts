@@ -103,6 +103,15 @@ function plainDigits(source: string): number {
   return Math.max(whole.length + shift - leadingZeros, 1) + Math.max(fraction.length - shift, 0);
 }
 
+/** JSON parsed so that JSON.stringify gives each number back with every digit. */
+export function parseKeepingDigits(json: string): unknown {
+  return parseWithSource(json, (part, source) =>
+    typeof part === "number" && source !== undefined && String(part) !== source
+      ? rawJson(source)
+      : part,
+  );
+}
+
 type Reviver = (value: unknown, source: string | undefined) => unknown;
 
 /** JSON.parse with each primitive's source text (ES2026; TypeScript's library lacks the types). */

@@ -23,12 +23,24 @@ const FIXED_TEST_ID = /^evt_0{14,}$|_0{14}$/;
 
 /** When several reasons to ignore apply, the first in this order is the one given. */
 export function judge(endpoint: EndpointRules, event: VerifiedEvent): Verdict {
-  if (FIXED_TEST_ID.test(event.id)) return { ignored: "test_id" };
-  if (event.thin) return { ignored: "thin" };
-  if (endpoint.livemode !== null && event.livemode !== endpoint.livemode) {
-    return { ignored: "livemode" };
-  }
-  if (event.connected !== (endpoint.accounts === "connected")) return { ignored: "account" };
+  const ignored = reasonToIgnore(endpoint, event);
+  if (ignored !== null) return { ignored };
   const handler = findHandler(endpoint.handlers, event.type);
   return handler ? { handler } : { ignored: "no_handler" };
+}
+
+/** What an event is judged by. */
+type Traits = Pick<VerifiedEvent, "id" | "type" | "thin" | "livemode" | "connected">;
+
+/** Whether an endpoint would have something to do, were there such an event. */
+export function concerns(endpoint: EndpointRules, traits: Traits): boolean {
+  const handled = findHandler(endpoint.handlers, traits.type) !== undefined;
+  return handled && reasonToIgnore(endpoint, traits) === null;
+}
+
+function reasonToIgnore(endpoint: EndpointRules, event: Traits): IgnoredReason | null {
+  if (FIXED_TEST_ID.test(event.id)) return "test_id";
+  if (event.thin) return "thin";
+  if (endpoint.livemode !== null && event.livemode !== endpoint.livemode) return "livemode";
+  return event.connected === (endpoint.accounts === "connected") ? null : "account";
 }

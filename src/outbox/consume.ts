@@ -7,6 +7,7 @@ import * as v from "valibot";
 import type { Connection } from "../db/connect.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
+import { CallFailed } from "../stripe/api.ts";
 import type { OutboundMessage } from "./dispatch.ts";
 import * as journal from "./journal.ts";
 import type { ClaimedCall } from "./journal.ts";
@@ -20,32 +21,6 @@ export interface Consequence {
 
 /** Null: nothing follows from such a message. @throws for one that it does not know. */
 export type FindConsequence = (message: OutboundMessage) => Consequence | null;
-
-/** How a call failed. */
-export class CallFailed extends Error {
-  override readonly name = "CallFailed";
-  /** A code or class, to be stored. */
-  readonly code: string;
-  /**
-   * - `refused`: it can never succeed as it is.
-   * - `not now`: nothing happened, and it may succeed later.
-   * - `uncertain`: it may have happened.
-   */
-  readonly kind: "refused" | "not now" | "uncertain";
-  /** How long the other side wants to be left alone; null: it does not say. */
-  readonly retryAfterSeconds: number | null;
-
-  constructor(
-    kind: CallFailed["kind"],
-    code: string,
-    { retryAfterSeconds = null }: { readonly retryAfterSeconds?: number | null } = {},
-  ) {
-    super(`A call failed: ${kind}, ${code}`);
-    this.kind = kind;
-    this.code = code;
-    this.retryAfterSeconds = retryAfterSeconds;
-  }
-}
 
 export type Consumed =
   | { readonly outcome: "done" | "repeated" | "nothing_follows" }

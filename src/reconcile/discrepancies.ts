@@ -1,13 +1,19 @@
 /**
- * What a person must look at, opened once for each kind and object; opened again when, after it
- * was resolved, something else is found.
+ * What a person must look at, opened once for each kind and object.
+ *
+ * Events that contradict each other do so for ever: once a person has resolved that, it is opened
+ * again only when something else is found. What a comparison with Stripe finds can be put right:
+ * found again, it was not, and is opened again. The note of before is kept in the detail.
  */
 import { type SQL, sql } from "drizzle-orm";
-import type { Tx } from "../db/connect.ts";
+import type { Connection, Tx, Write } from "../db/connect.ts";
 import { discrepancies } from "../db/schema.ts";
+import { inOneFlight, insideTransaction, type Timeouts } from "../db/transaction.ts";
+
+export type DiscrepancyKind = (typeof discrepancies.$inferInsert)["kind"];
 
 export interface Finding {
-  readonly kind: (typeof discrepancies.$inferInsert)["kind"];
+  readonly kind: DiscrepancyKind;
   readonly objectId: string;
   readonly eventId: string;
   /** A jsonb object: what contradicts what, in ids, amounts and codes. */
@@ -16,14 +22,83 @@ export interface Finding {
   readonly evidence: SQL;
 }
 
+/** What a comparison found. */
+export interface Found {
+  readonly kind: DiscrepancyKind;
+  readonly objectId: string;
+  readonly detail: Readonly<Record<string, string | number | null>>;
+}
+
+/** `opened`: now. `open`: since before. `settled`: a person has resolved it, and nothing is new. */
+export type Standing = "opened" | "open" | "settled";
+
+const RESOLVED_BEFORE = "resolved_before";
+
+const somethingElse = sql`${discrepancies.detail} - ${RESOLVED_BEFORE}::text
+  is distinct from excluded.detail`;
+const openAgain = sql`found_at = now(), resolved_at = null, resolution = null,
+  detail = excluded.detail || jsonb_build_object(${RESOLVED_BEFORE}::text,
+    ${discrepancies.resolution})`;
+
+/** Kinds that events open by contradicting each other; the others are found by comparison alone. */
+const CONTRADICTIONS: readonly DiscrepancyKind[] = [
+  "paid_after_void",
+  "void_after_paid",
+  "payment_mismatch",
+];
+
 export function openDiscrepancy(tx: Tx, { kind, objectId, eventId, detail, evidence }: Finding) {
   return tx.execute(sql`
     insert into ${discrepancies} (kind, object_id, event_id, detail)
     select ${kind}::text, ${objectId}::text, ${eventId}::text, ${detail}
     ${evidence}
-    on conflict (kind, object_id) do update set
-      event_id = excluded.event_id, detail = excluded.detail, found_at = now(),
-      resolved_at = null, resolution = null
-    where ${discrepancies.resolvedAt} is not null
-      and ${discrepancies.detail} is distinct from excluded.detail`);
+    on conflict (kind, object_id) do update set event_id = excluded.event_id, ${openAgain}
+    where ${discrepancies.resolvedAt} is not null and ${somethingElse}`);
+}
+
+/** Puts it on record, unless that was done before; one round trip. */
+export async function recordFound(
+  db: Connection,
+  found: Found,
+  timeouts: Timeouts,
+): Promise<Standing> {
+  const { kind, objectId } = found;
+  const [opened, states] = await inOneFlight(db, timeouts, [
+    openFound(found),
+    sql`select resolved_at is null as open from ${discrepancies}
+      where ${isAbout({ kind, objectId })}`,
+  ]);
+  if (opened?.[0]) return "opened";
+  return states?.[0]?.["open"] === true ? "open" : "settled";
+}
+
+/** @returns whether it was open. */
+export async function resolveDiscrepancy(
+  db: Connection,
+  about: Pick<Found, "kind" | "objectId">,
+  note: string,
+  timeouts: Timeouts,
+): Promise<boolean> {
+  const [resolved] = await inOneFlight(db, timeouts, [
+    sql`update ${discrepancies} set resolved_at = now(), resolution = ${note}
+      where ${isAbout(about)} and resolved_at is null and ${insideTransaction} returning 1`,
+  ]);
+  return resolved?.[0] !== undefined;
+}
+
+/** What events have found is told in other words: a person's answer to that stands. */
+function openFound({ kind, objectId, detail }: Found): Write {
+  const compared = sql`${discrepancies.detail} ? 'stripe_status'`;
+  const again = CONTRADICTIONS.includes(kind) ? sql`${compared} and ${somethingElse}` : sql`true`;
+  return sql`
+    insert into ${discrepancies} (kind, object_id, detail)
+    select ${kind}::text, ${objectId}::text, ${JSON.stringify(detail)}::text::jsonb
+    where ${insideTransaction}
+    on conflict (kind, object_id) do update set ${openAgain}
+    where ${discrepancies.resolvedAt} is not null and ${again}
+    returning 1`;
+}
+
+function isAbout({ kind, objectId }: Pick<Found, "kind" | "objectId">): SQL {
+  return sql`${discrepancies.kind} = ${kind} and ${discrepancies.objectId} = ${objectId}`;
 }

@@ -4,13 +4,33 @@
  */
 import { createHash } from "node:crypto";
 import { Stripe } from "stripe";
+import type { StripeApi } from "../config.ts";
 import { errorClass } from "../log.ts";
-import { CallFailed } from "../outbox/consume.ts";
 
-export interface StripeApi {
-  readonly key: string;
-  /** Null: Stripe's own. */
-  readonly url: URL | null;
+/** How a call to the outside failed. */
+export class CallFailed extends Error {
+  override readonly name = "CallFailed";
+  /** A code or class, to be stored. */
+  readonly code: string;
+  /**
+   * - `refused`: it can never succeed as it is.
+   * - `not now`: nothing happened, and it may succeed later.
+   * - `uncertain`: it may have happened.
+   */
+  readonly kind: "refused" | "not now" | "uncertain";
+  /** How long the other side wants to be left alone; null: it does not say. */
+  readonly retryAfterSeconds: number | null;
+
+  constructor(
+    kind: CallFailed["kind"],
+    code: string,
+    { retryAfterSeconds = null }: { readonly retryAfterSeconds?: number | null } = {},
+  ) {
+    super(`A call failed: ${kind}, ${code}`);
+    this.kind = kind;
+    this.code = code;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
 }
 
 /** Longer than Stripe takes, shorter than any lease. */
@@ -19,9 +39,9 @@ const CALL_TIMEOUT_MS = 20_000;
 const LONGEST_KEY = 255;
 
 /** Tries each call once: what follows from a failure is decided by whoever keeps the journal. */
-export function createStripe({ key, url }: StripeApi): Stripe {
+export function createStripe({ key, url }: StripeApi, fetcher: typeof fetch = fetch): Stripe {
   return new Stripe(key, {
-    httpClient: Stripe.createFetchHttpClient(),
+    httpClient: Stripe.createFetchHttpClient(fetcher),
     maxNetworkRetries: 0,
     timeout: CALL_TIMEOUT_MS,
     telemetry: false,

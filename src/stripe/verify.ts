@@ -1,6 +1,7 @@
 /**
  * Raw bytes, header and secrets in; a VerifiedEvent out, or what is wrong with them.
- * Only this file makes a VerifiedEvent: from a signed body, or from an inbox row that was one.
+ * Only this file makes a VerifiedEvent: from a signed body, from an inbox row that was one, or from
+ * what Stripe's own API answered.
  */
 import { Stripe } from "stripe";
 import * as v from "valibot";
@@ -108,6 +109,15 @@ export function eventFromInbox(json: string, altered: boolean): VerifiedEvent {
   const event = shapeEvent(json);
   if ("invalid" in event) throw new Error(`Bug! The inbox holds no event: ${event.detail}.`);
   return { ...event, altered };
+}
+
+/**
+ * An event as Stripe's API answered it to our own key.
+ *
+ * @param json its text.
+ */
+export function eventFromApi(json: string): VerifiedEvent | InvalidWebhook {
+  return shapeEvent(json);
 }
 
 function shapeEvent(text: string): VerifiedEvent | InvalidWebhook {

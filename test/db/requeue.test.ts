@@ -1,28 +1,14 @@
 /** `npm run requeue`, as an operator types it. */
-import { execFile } from "node:child_process";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { idempotencyKey } from "../../src/stripe/api.ts";
-import { ROOT } from "../local/run-file.ts";
 import type { ApiOptions } from "../local/stripe-api.ts";
 import { bookAfter, ONE_BOOKING, progress } from "../worker/disturbances.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
+import { type Ran, runCli } from "./cli.ts";
 import { journalRows, openOutbound } from "./outbox.ts";
 
-interface Ran {
-  readonly status: number;
-  readonly text: string;
-}
-
-function requeue(inbox: Testbed | null, ...flags: string[]): Promise<Ran> {
-  const env = { ...process.env, DATABASE_URL: inbox?.databaseUrl ?? "" };
-  const program = join(ROOT, "src", "cli", "requeue.ts");
-  return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...flags], { env }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code) : 0, text: stdout + stderr });
-    });
-  });
-}
+const requeue = (inbox: Pick<Testbed, "databaseUrl"> | null, ...flags: string[]): Promise<Ran> =>
+  runCli("requeue", inbox, ...flags);
 
 test("a parked event whose cause is mended is requeued by its id, and processed by the next tick", async () => {
   let mended = false;

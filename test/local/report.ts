@@ -12,6 +12,7 @@ export function roundTable({
   expected,
   audit,
   effects,
+  missed,
   cuts,
   byCron,
   seconds,
@@ -51,6 +52,9 @@ export function roundTable({
       ? [`${cuts} database connections were cut under way, and Stripe redelivered.`]
       : []),
     ...(byCron > 0 || stored ? [sayByCron(byCron)] : []),
+    ...(missed === null
+      ? []
+      : [`${missed.dropped} events of concern never came; a sweep found ${missed.found} of them.`]),
     ...(audit.cronFailure === null ? [] : [`The cron could not be called: ${audit.cronFailure}.`]),
   ];
   if (notes.length > 0) lines.push("", ...notes.map((note) => `  ${note}`));

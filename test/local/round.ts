@@ -1,11 +1,12 @@
 /** One round: a stream is made, delivered with all that can go wrong, and the books are audited. */
 import { type Audit, type AuditOptions, type Books, audit } from "./audit.ts";
-import { type ExpectedBooks, expectedBooks } from "./books.ts";
+import { type ExpectedBooks, type ExpectedReceipt, expectedBooks } from "./books.ts";
 import { type DeliveryReport, deliver, planDeliveries } from "./deliver.ts";
+import { chooseDropped, keyOf, type Missed, publish, sweepUp } from "./missed.ts";
 import { Random } from "./random.ts";
 import { auditEffects, type Effects } from "./effects.ts";
 import type { Receiver } from "./run-file.ts";
-import { type EndpointName, makeStream } from "./stream.ts";
+import { type EndpointName, makeStream, type Sent } from "./stream.ts";
 import { cutConnection } from "./trouble.ts";
 
 export interface RoundOptions {
@@ -15,6 +16,8 @@ export interface RoundOptions {
   readonly duplicatesPercent: number;
   /** How many database connections to cut under way. */
   readonly cuts: number;
+  /** How many deliveries never come, for a sweep to find; where there is no fake API, all come. */
+  readonly dropsPercent: number;
   readonly signal?: AbortSignal;
   readonly onWait?: AuditOptions["onWait"];
   readonly onProgress?: (done: number, planned: number) => void;
@@ -26,6 +29,8 @@ export interface Round {
   readonly audit: Audit;
   /** What followed at the fake Stripe API; null where there is none to ask. */
   readonly effects: Effects | null;
+  /** What never came, and was found by a sweep; null when all came. */
+  readonly missed: Missed | null;
   readonly cuts: number;
   /** How many events were left over, by whatever happened, and processed by the cron. */
   readonly byCron: number;
@@ -34,7 +39,8 @@ export interface Round {
   readonly problems: readonly string[];
 }
 
-const DAYS_BACK_SECONDS = 30 * 86_400;
+/** Stripe lists the events of 30 days. */
+const DAYS_BACK_SECONDS = 29 * 86_400;
 
 /** Plays it; rejects when aborted, or when the database cannot be read. */
 export async function playRound(receiver: Receiver, options: RoundOptions): Promise<Round> {
@@ -47,7 +53,14 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
     livemode: receiver.livemode ?? false,
     begin: Math.floor(Date.now() / 1000) - DAYS_BACK_SECONDS,
   });
-  const planned = planDeliveries(stream, new Random(seed), duplicatesPercent);
+  const random = new Random(seed);
+  const { apiUrl } = receiver;
+  const dropped = chooseDropped(stream, random, apiUrl === null ? 0 : options.dropsPercent);
+  const planned = planDeliveries(
+    stream.filter((sent) => !dropped.has(keyOf(sent))),
+    random,
+    duplicatesPercent,
+  );
 
   const cuts: Promise<boolean>[] = [];
   const deliveries = await deliver(planned, {
@@ -62,7 +75,12 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
       }
     },
   });
-  const expected = expectedBooks(stream, receiver);
+  const isNews = ({ endpoint, eventId, outcome }: ExpectedReceipt): boolean =>
+    outcome === "processed" || !dropped.has(`${endpoint} ${eventId}`);
+  const all = expectedBooks(stream, receiver);
+  // What an endpoint would only have ignored, no sweep brings.
+  const expected = { ...all, receipts: all.receipts.filter(isNews) };
+  const missed = await bringIn(receiver, stream, expected, dropped, signal);
   const cutCount = (await Promise.all(cuts)).filter(Boolean).length;
   const result = await audit(receiver, expected, {
     ...(signal ? { signal } : {}),
@@ -74,11 +92,34 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
     expected,
     audit: result,
     effects,
+    missed,
     cuts: cutCount,
     byCron: countByCron(deliveries, result.books),
     seconds: (performance.now() - begun) / 1000,
-    problems: [...problemsOf(deliveries), ...result.differences, ...(effects?.differences ?? [])],
+    problems: [
+      ...problemsOf(deliveries),
+      ...notFound(missed),
+      ...result.differences,
+      ...(effects?.differences ?? []),
+    ],
   };
+}
+
+async function bringIn(
+  receiver: Receiver,
+  stream: readonly Sent[],
+  expected: ExpectedBooks,
+  dropped: ReadonlySet<string>,
+  signal?: AbortSignal,
+): Promise<Missed | null> {
+  if (receiver.apiUrl === null || dropped.size === 0) return null;
+  // Only now: to a sweep, what is on its way would be missing.
+  await publish(receiver.apiUrl, stream, signal);
+  const found = await sweepUp(receiver, dropped, signal);
+  const due = expected.receipts.filter(({ endpoint, eventId }) =>
+    dropped.has(`${endpoint} ${eventId}`),
+  );
+  return { dropped: due.length, found };
 }
 
 /** The endpoints that the Worker serves, as Stripe knows them. */
@@ -98,6 +139,11 @@ function countByCron({ taken }: DeliveryReport, { receipts }: Books): number {
       attempts > 1 &&
       !taken.get(`${endpoint} ${event_id}`)?.includes("processed"),
   ).length;
+}
+
+function notFound(missed: Missed | null): string[] {
+  if (missed === null || missed.found === missed.dropped) return [];
+  return [`sweep: of ${missed.dropped} events that never came, ${missed.found} were found`];
 }
 
 function problemsOf({ failed, taken }: DeliveryReport): string[] {

@@ -20,6 +20,8 @@ const HELP = `Posts signed Stripe events to a running receiver and audits its bo
   --invoices N         length of the stream [200]
   --concurrency N      deliveries at a time [16]
   --duplicates PCT     events delivered twice [15]
+  --drop PCT           deliveries that never come, for a sweep to find, where "npm start" or
+                       "npm run dev" brings the Stripe API that it asks [10]
   --from DIR           post files instead of a stream
   --help               this
 
@@ -35,6 +37,7 @@ const FLAGS = {
   invoices: { type: "string" },
   concurrency: { type: "string" },
   duplicates: { type: "string" },
+  drop: { type: "string" },
   from: { type: "string" },
   help: { type: "boolean", short: "h" },
 } as const;
@@ -43,6 +46,7 @@ const SEED: NumberFlag = { name: "seed", min: 0, max: 2 ** 32 - 1 };
 const INVOICES: NumberFlag = { name: "invoices", min: 1, max: 100_000 };
 const CONCURRENCY: NumberFlag = { name: "concurrency", min: 1, max: 500 };
 const DUPLICATES: NumberFlag = { name: "duplicates", min: 0, max: 100 };
+const DROP: NumberFlag = { name: "drop", min: 0, max: 100 };
 
 async function main(args: string[]): Promise<boolean> {
   const flags = parseFlags(args);
@@ -55,6 +59,7 @@ async function main(args: string[]): Promise<boolean> {
     invoices: readNumber(INVOICES, flags.invoices) ?? 200,
     concurrency: readNumber(CONCURRENCY, flags.concurrency) ?? 16,
     duplicatesPercent: readNumber(DUPLICATES, flags.duplicates) ?? 15,
+    dropsPercent: readNumber(DROP, flags.drop) ?? 10,
   };
 
   const running = findReceiver();

@@ -36,13 +36,14 @@ const FLAGS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
-const ROUND = { invoices: 150, concurrency: 16, duplicatesPercent: 15 } as const;
+const ROUND = { invoices: 150, concurrency: 16, duplicatesPercent: 15, dropsPercent: 10 } as const;
 const CUTS = 5;
 const TRICKLE: RoundOptions = {
   seed: 0,
   invoices: 3,
   concurrency: 4,
   duplicatesPercent: 15,
+  dropsPercent: 0,
   cuts: 0,
 };
 const TRICKLE_PAUSE_MS = 4_000;

@@ -60,6 +60,8 @@ const TOLD_AS: Readonly<Record<Change, readonly [InvoiceStatus, ...InvoiceEventT
 };
 
 const DAY_SECONDS = 86_400;
+/** Invoices begin in the first days; the longest history ends some 15 days later. */
+const BEGINNINGS_SECONDS = 13 * DAY_SECONDS;
 const BASE_36 = 36;
 
 const byWeight = (history: History) => [history.weight, history] as const;
@@ -199,7 +201,7 @@ class Stream {
   }
 
   #anyTime(): number {
-    return this.#options.begin + this.#random.integer(0, 30 * DAY_SECONDS);
+    return this.#options.begin + this.#random.integer(0, BEGINNINGS_SECONDS);
   }
 
   #id(prefix: string): string {

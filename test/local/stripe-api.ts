@@ -5,11 +5,14 @@
  * demand, are not kept. https://docs.stripe.com/api/idempotent_requests
  *
  * Not imitated: authentication beyond the key's presence, validation, rate limits of its own, and
- * everything but updates of customers. Keys are forgotten when told to, and not after a day.
+ * everything but updates of customers and what `stripe-lists.ts` reads. Keys are forgotten when told
+ * to, and not after a day.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { StripeEvent } from "./events.ts";
 import { LOOPBACK } from "./ports.ts";
+import { type ListRequest, StripeLists } from "./stripe-lists.ts";
 
 /** One request as it arrived. */
 export interface ApiCall {
@@ -43,6 +46,8 @@ export interface ApiOptions {
    * take its time, in which the key is in use.
    */
   readonly fault?: (call: ApiCall) => ApiFault | null | Promise<ApiFault | null>;
+  /** The same for every request that reads a list. */
+  readonly listFault?: (request: ListRequest) => ApiFault | null | Promise<ApiFault | null>;
 }
 
 export interface FakeStripeApi {
@@ -52,6 +57,8 @@ export interface FakeStripeApi {
   readonly effects: ReadonlyMap<string, number>;
   /** The same by payment, one for each time: two keys for one payment are seen here alone. */
   readonly told: readonly Telling[];
+  /** What can be read, and what was. */
+  readonly lists: StripeLists;
   /** Forgets the keys, as Stripe does after a day, and not what they did. */
   readonly forget: () => void;
   /** As if it had never been called. */
@@ -71,7 +78,11 @@ const INVOICE = "metadata[last_paid_invoice]";
 const KEPT_FAILURE = 500;
 const FAILED = { status: KEPT_FAILURE, body: apiError("api_error") };
 
-export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeStripeApi> {
+export async function startStripeApi({
+  fault,
+  listFault,
+}: ApiOptions = {}): Promise<FakeStripeApi> {
+  const lists = new StripeLists();
   const calls: ApiCall[] = [];
   const effects = new Map<string, number>();
   const told: Telling[] = [];
@@ -88,6 +99,13 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
         told,
       });
     }
+    // Not Stripe's: what happened there, told by a simulation in another process.
+    if (request.method === "POST" && request.url === "/simulation") {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Only the simulation posts here.
+      for (const event of JSON.parse(await textOf(request)) as StripeEvent[]) lists.addEvent(event);
+      return answer(response, 200, {});
+    }
+    if (request.method === "GET") return answerList(request, response);
     const customer = /^\/v1\/customers\/([^/?]+)$/.exec(request.url ?? "")?.[1];
     const parameters = await textOf(request);
     const key = request.headers["idempotency-key"];
@@ -126,6 +144,28 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
     return { status: 200, body: { id: customer, object: "customer" } };
   };
 
+  const answerList = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const url = new URL(request.url ?? "", "http://stripe.test");
+    const account = request.headers["stripe-account"];
+    const listing: ListRequest = {
+      path: url.pathname,
+      account: typeof account === "string" ? account : null,
+      parameters: url.searchParams,
+      n: lists.requests.length + 1,
+    };
+    lists.requests.push(listing);
+    const failing = (await listFault?.(listing)) ?? null;
+    if (typeof failing === "string") return void request.socket.destroy();
+    if (failing !== null) {
+      const { status, retryAfterSeconds } = failing;
+      if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
+      return answer(response, status, apiError("api_error"));
+    }
+    const found = lists.answer(listing);
+    if (found === null) return answer(response, 404, apiError("invalid_request_error"));
+    return answer(response, found.status, found.body);
+  };
+
   const server = createServer((request, response) => {
     handle(request, response).catch(() => request.socket.destroy());
   });
@@ -138,6 +178,7 @@ export async function startStripeApi({ fault }: ApiOptions = {}): Promise<FakeSt
     calls,
     effects,
     told,
+    lists,
     forget: () => kept.clear(),
     reset: () => {
       calls.length = 0;

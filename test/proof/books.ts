@@ -10,7 +10,10 @@ export type Books = ReadonlyMap<string, readonly Row[]>;
 export type Row = Readonly<Record<string, unknown>>;
 
 /** How often something was tried or came again: a disturbance may add to it. */
-const COUNTERS = ["attempts", "fence", "duplicates"] as const;
+const COUNTERS = ["attempts", "fence", "duplicates", "failures"] as const;
+
+/** To ids that a disturbed run may give anew. */
+const REFERENCES = ["run_id"] as const;
 
 const INBOX = "webhook_inbox";
 /** What names a row of a table whose rows change: another state of it is no second row. */
@@ -48,7 +51,7 @@ export async function statementsFor(client: Client): Promise<Statements> {
     from information_schema.columns where table_schema = 'public' group by 1 order by 1`);
   const read = rows.map(({ table, ids, times }) => {
     const known = times.map((time) => `'${time}', ${time} is not null`).join(", ");
-    const left = [...ids, ...times].map((column) => `'${column}'`).join(", ");
+    const left = [...ids, ...REFERENCES, ...times].map((column) => `'${column}'`).join(", ");
     return `select '${table}' as "table",
       (to_jsonb(t) - array[${left}]::text[]) || jsonb_build_object(${known}) as row from ${table} t`;
   });

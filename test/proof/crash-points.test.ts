@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { proveCrashPoints } from "./crash-points.ts";
 import { crashSection } from "./crash-report.ts";
-import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "./paths.ts";
+import { fault, OUTBOUND_PATHS, PATHS, SWEEP_PATHS, WORKERS } from "./paths.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** What a conversation must hold to be of its kind, by words of its path's name. */
@@ -18,6 +18,7 @@ const STATEMENTS: readonly (readonly [words: RegExp, statement: RegExp])[] = [
   [/gives back/, /^with unstarted/],
   [/dispatched|leaves/, /^with picked as materialized \( select id/],
   [/queue/, /^insert into "call_journal"/],
+  [/sweeps/, /^update "sweep_runs" set pages/],
   [/retention/, /^with old as materialized \( select id/],
 ];
 
@@ -34,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(() => stage.stop());
 
-test.for([...PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
+test.for([...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
   const report = await proveCrashPoints(stage, path, { every: EVERY });
   for (const [words, statement] of STATEMENTS) {
     if (words.test(path.name))

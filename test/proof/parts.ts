@@ -7,7 +7,7 @@ import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash-point
 import { crashSection } from "./crash-report.ts";
 import { HOSTILE_WORKERS, proveHostileInput } from "./hostile.ts";
 import { ORDER_WORKERS, proveOrders } from "./orders.ts";
-import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "./paths.ts";
+import { fault, OUTBOUND_PATHS, type Path, PATHS, SWEEP_PATHS, WORKERS } from "./paths.ts";
 import { proveRaces } from "./races.ts";
 import type { Section } from "./report.ts";
 import { proveSoak, SOAK_WORKERS } from "./soak.ts";
@@ -30,6 +30,10 @@ export interface Part {
 const HISTORIES = 250;
 const HISTORIES_POOLED = 100;
 const GENERATED_INPUTS = 1_500;
+const ALL_PATHS = [...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS];
+/** Some half of the work, each. */
+const RECEIVING = ALL_PATHS.filter(({ name }) => /^(sync|async)/.test(name));
+const TICKING = ALL_PATHS.filter((path) => !RECEIVING.includes(path));
 const CRASHES = { workers: WORKERS, fault } as const;
 /**
  * Before a message is after the one before it, whichever side that came from; and what the Worker
@@ -40,9 +44,13 @@ const WAYS_POOLED = ["cut half", "cut after", "terminate the backend"] as const;
 /** What runs in turn; the lanes run beside each other. */
 export const LANES: readonly (readonly Part[])[] = [
   [
-    onStage("crash", CRASHES, (stage, { say }) => crashPoints(stage, WAYS, say)),
-    onStage("orders-pooled", { workers: ORDER_WORKERS, pooled: true }, (stage, { seed }) =>
-      proveOrders({ stage, seed, runs: HISTORIES_POOLED }),
+    onStage("crash-receive", CRASHES, (stage, { say }) =>
+      crashPoints("Crash points, receiving", stage, RECEIVING, WAYS, say),
+    ),
+  ],
+  [
+    onStage("crash-tick", CRASHES, (stage, { say }) =>
+      crashPoints("Crash points, ticks and the queue", stage, TICKING, WAYS, say),
     ),
   ],
   [
@@ -62,8 +70,11 @@ export const LANES: readonly (readonly Part[])[] = [
     onStage("orders", { workers: ORDER_WORKERS }, (stage, { seed }) =>
       proveOrders({ stage, seed, runs: HISTORIES }),
     ),
+    onStage("orders-pooled", { workers: ORDER_WORKERS, pooled: true }, (stage, { seed }) =>
+      proveOrders({ stage, seed, runs: HISTORIES_POOLED }),
+    ),
     onStage("crash-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
-      crashPoints(stage, WAYS_POOLED, say),
+      crashPoints("Crash points", stage, ALL_PATHS, WAYS_POOLED, say),
     ),
   ],
   [
@@ -110,16 +121,17 @@ function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 async function crashPoints(
+  title: string,
   stage: Stage,
+  paths: readonly Path[],
   ways: readonly Way[],
   say: (line: string) => void,
 ): Promise<Section> {
   const reports: PathReport[] = [];
-  const paths = [...PATHS, ...OUTBOUND_PATHS];
   for (const [index, path] of paths.entries()) {
     const report = await proveCrashPoints(stage, path, { ways });
     reports.push(report);
     say(`${index + 1} of ${paths.length}: ${path.name}, ${report.runs} runs`);
   }
-  return crashSection("Crash points", reports);
+  return crashSection(title, reports);
 }

@@ -3,6 +3,7 @@
  * can be had again and again: what is there before it, and what sets it off.
  */
 import { delivery, type DeliveryOptions } from "./deliveries.ts";
+import type { StripeEvent } from "../local/events.ts";
 import type { ApiOptions } from "../local/stripe-api.ts";
 import { CALLS_IN_EFFECT, type Delivery, MESSAGES_IN_THE_QUEUE, type Stage } from "./stage.ts";
 import type { Failure } from "./workers/receiver.ts";
@@ -38,6 +39,8 @@ export const WORKERS = {
   },
   /** Its messages leave. */
   sending: { entry: "test/proof/workers/receiver.ts", sends: true },
+  /** Asks Stripe for what was missed. */
+  sweeping: { entry: "test/proof/workers/receiver.ts", vars: { SWEEP_INTERVAL_MINUTES: "60" } },
   /** Stores and processes nothing: what it took waits for a tick. */
   paused: { entry: "test/proof/workers/receiver.ts", vars: { PROCESSING: "paused" } },
 } as const;
@@ -168,6 +171,22 @@ export const PATHS: readonly Path[] = [
   },
 ];
 
+export const SWEEP_PATHS: readonly Path[] = [
+  {
+    name: "tick: sweeps in what was never delivered",
+    // The second endpoint lacks both.
+    ends: { ...booked(2), effects: 4, sweep_gaps: 3, sweep_runs: 1, "sweep_runs.completed_at": 1 },
+    deliveries: [],
+    arrange: async (stage) => {
+      await stage.deliver(delivery({ n: 1 }));
+      stage.happened(anHourAgo(1));
+      stage.happened(anHourAgo(2));
+    },
+    act: (stage) => stage.tick("sweeping"),
+    again: sweepWhatIsLeft,
+  },
+];
+
 export const OUTBOUND_PATHS: readonly Path[] = [
   {
     name: "sync: new, its message leaves behind the answer",
@@ -233,6 +252,21 @@ async function sendWhatWaits(stage: Stage, worker = "sending"): Promise<void> {
       where published_at is null and parked_at is null returning 1`);
     if (waiting.length === 0) return;
     await stage.tick(worker);
+  }
+}
+
+function anHourAgo(n: number): StripeEvent {
+  return { ...delivery({ n }).event, created: Math.floor(Date.now() / 1_000) - 3_600 };
+}
+
+/** The same for a sweep that did not come to its end. */
+async function sweepWhatIsLeft(stage: Stage): Promise<void> {
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    await stage.quiet();
+    await stage.rows("update sweep_runs set available_at = now()");
+    const complete = await stage.rows("select from sweep_runs where completed_at is not null");
+    if (complete.length > 0) return;
+    await stage.tick("sweeping");
   }
 }
 

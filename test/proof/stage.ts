@@ -35,6 +35,8 @@ export interface Stage {
   readonly endpoint: (worker: string, name: string) => Promise<Endpoint>;
   /** One attempt; status 0 when nobody answered. */
   readonly deliver: (delivery: Delivery) => Promise<Answer>;
+  /** Lets Stripe's list of events hold it. */
+  readonly happened: (event: StripeEvent) => void;
   /** One tick, to its end or the Worker's. */
   readonly tick: (worker: string) => Promise<void>;
   /** The nightly tick. */
@@ -191,8 +193,10 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
         const books = await readBooks(own.client, statements);
         return new Map([...books, ...beside.filter(([, rows]) => rows.length > 0)]);
       },
+      happened: (event) => api.lists.addEvent(event),
       clear: async () => {
         api.reset();
+        api.lists.clear();
         queue.clear();
         await own.client.query(statements.clear);
       },
@@ -223,6 +227,8 @@ const VARS = {
   STRIPE_CONNECT_WEBHOOK_SECRET: CONNECT_SECRET,
   STRIPE_LIVEMODE: "false",
   STRIPE_API_KEY: "sk_test_proof",
+  // What is delivered late here was not missed.
+  SWEEP_INTERVAL_MINUTES: "0",
   // One after the other, so that a tick's conversation is the same each time.
   CONCURRENCY: "1",
 };

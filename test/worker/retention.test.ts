@@ -5,6 +5,8 @@ import { retain } from "../../src/retain.ts";
 import { collectingContext, anInvoiceEvent, openTestbed, type Testbed } from "./testbed.ts";
 import { waits } from "./waiting.ts";
 
+const NOTHING = { payloads: 0, tombstones: 0, messages: 0, calls: 0, gaps: 0, sweeps: 0 };
+
 /** One night's run over the testbed's database. */
 async function night(inbox: Testbed, env: Record<string, string> = {}) {
   const { ctx, settled } = collectingContext();
@@ -34,7 +36,7 @@ async function payloads(inbox: Testbed): Promise<Record<string, boolean>> {
 
 test("an empty inbox is a night without work", async () => {
   const inbox = await openTestbed();
-  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0, calls: 0 });
+  expect(await night(inbox)).toEqual(NOTHING);
 });
 
 test("payloads go after 30 days and keys after 90, to the minute", async () => {
@@ -43,7 +45,7 @@ test("payloads go after 30 days and keys after 90, to the minute", async () => {
   const old = await settledAgo(inbox, 30, 1);
   const tombstone = await settledAgo(inbox, 90, -1);
   const gone = await settledAgo(inbox, 90, 1);
-  expect(await night(inbox)).toEqual({ payloads: 3, tombstones: 1, messages: 0, calls: 0 });
+  expect(await night(inbox)).toEqual({ ...NOTHING, payloads: 3, tombstones: 1 });
   expect(await payloads(inbox)).toEqual({ [young]: true, [old]: false, [tombstone]: false });
   expect(gone in (await payloads(inbox))).toBe(false);
 });
@@ -70,7 +72,7 @@ test("what waits, or needs review, stays whole however old it is", async () => {
     [parked.id],
   );
   await inbox.rows("update webhook_inbox set received_at = now() - interval '1 year'");
-  expect(await night(inbox)).toEqual({ payloads: 0, tombstones: 0, messages: 0, calls: 0 });
+  expect(await night(inbox)).toEqual(NOTHING);
   expect(await payloads(inbox)).toEqual({ [waiting.id]: true, [parked.id]: true });
 });
 
@@ -110,12 +112,37 @@ test("a call is known for as long as a queue may keep a copy of its message, wha
   expect(await inbox.rows("select key from call_journal")).toEqual([{ key: "copy" }]);
 });
 
+test("gaps go after 90 days, and so do sweeps, but never the last complete one of an account", async () => {
+  const inbox = await openTestbed();
+  const gap = (id: string, found: string) =>
+    inbox.rows(`insert into sweep_gaps (endpoint, event_id, event_type, created_at, found_at, run_id)
+      values ('billing', '${id}', 'invoice.paid', now(), now() - interval '${found}', 1)`);
+  await gap("old", "90 days 1 minute");
+  await gap("young", "89 days 23 hours 59 minutes");
+  const sweep = (account: string, ago: string, complete = true) =>
+    inbox.rows(`insert into sweep_runs (account, window_from, window_to, completed_at)
+      values ('${account}', now() - interval '1 year', now() - interval '${ago}',
+        ${complete ? `now() - interval '${ago}'` : "null"})`);
+  await sweep("own", "200 days");
+  await sweep("own", "91 days");
+  await sweep("own", "80 days");
+  await sweep("acct_gone", "200 days");
+  await sweep("acct_stuck", "200 days", false);
+  expect(await night(inbox)).toEqual({ ...NOTHING, gaps: 1, sweeps: 2 });
+  expect(await inbox.rows("select event_id from sweep_gaps")).toEqual([{ event_id: "young" }]);
+  expect(await inbox.rows("select account from sweep_runs order by id")).toEqual([
+    { account: "own" },
+    { account: "acct_gone" },
+    { account: "acct_stuck" },
+  ]);
+});
+
 test("more than one batch is purged in one night", async () => {
   const inbox = await openTestbed();
   await inbox.rows(`insert into webhook_inbox (endpoint, event_id, event_type, payload, processed_at, outcome)
     select 'billing', 'evt_' || n, 'invoice.paid', '{}', now() - interval '91 days', 'processed'
     from generate_series(1, 2500) n`);
-  expect(await night(inbox)).toEqual({ payloads: 2500, tombstones: 2500, messages: 0, calls: 0 });
+  expect(await night(inbox)).toEqual({ ...NOTHING, payloads: 2500, tombstones: 2500 });
 });
 
 test("an event that comes again after its key is gone is recorded, and books nothing", async () => {

@@ -47,6 +47,21 @@ const SETTINGS = [
   { name: "TICK_BUDGET_SECONDS", good: ["1", "600"], bad: [...NOT_A_NUMBER, ...HUGE, "601"] },
   { name: "RETENTION_DAYS", good: ["1", "90"], bad: [...NOT_A_NUMBER, ...HUGE, "36501"] },
   { name: "TOMBSTONE_DAYS", good: ["30", "36500"], bad: [...NOT_A_NUMBER, ...HUGE, "29"] },
+  {
+    name: "SWEEP_INTERVAL_MINUTES",
+    good: ["0", "1", "10080"],
+    bad: [...NOT_A_NUMBER.filter((text) => text !== "0"), ...HUGE, "10081", "1h"],
+  },
+  {
+    name: "STRIPE_CONNECTED_ACCOUNTS",
+    good: ["", "acct_1", "acct_1,acct_2", " acct_1\nacct_2 "],
+    bad: [ODD, "acct_", "cus_1", "acct_1;acct_2", `acct_${"1".repeat(65)}`],
+  },
+  {
+    name: "SWEEP_SINCE",
+    good: ["2026-11-29", "2020-01-01"],
+    bad: ["", ODD, "yesterday", "2026-13-01", "2026-11-29T00:00:00", "29.11.2026"],
+  },
   { name: "PIPELINE", good: ["on", "off"], bad: [...WORDS, "ON", "true"] },
 ];
 
