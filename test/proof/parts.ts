@@ -2,16 +2,16 @@
  * The parts of the proof. Each plays on a stage of its own, with a Postgres, a wire and a workerd
  * that no other part disturbs, so that they can run beside each other.
  */
-import { CONTROL_WORKERS, proveControls } from "./controls.ts";
-import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash-points.ts";
-import { crashSection } from "./crash-report.ts";
-import { HOSTILE_WORKERS, proveHostileInput } from "./hostile.ts";
-import { ORDER_WORKERS, proveOrders } from "./orders.ts";
-import { fault, OUTBOUND_PATHS, type Path, PATHS, SWEEP_PATHS, WORKERS } from "./paths.ts";
-import { proveRaces } from "./races.ts";
+import { CONTROL_WORKERS, proveControls } from "./controls/controls.ts";
+import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash/crash-points.ts";
+import { crashSection } from "./crash/crash-report.ts";
+import { HOSTILE_WORKERS, proveHostileInput } from "./hostile/hostile.ts";
+import { ORDER_WORKERS, proveOrders } from "./orders/orders.ts";
+import { fault, OUTBOUND_PATHS, type Path, PATHS, SWEEP_PATHS, WORKERS } from "./crash/paths.ts";
+import { proveRaces } from "./races/races.ts";
 import type { Section } from "./report.ts";
-import { proveSoak, SOAK_WORKERS } from "./soak.ts";
-import { openStage, type Stage, type StageOptions } from "./stage.ts";
+import { proveSoak, SOAK_WORKERS } from "./soak/soak.ts";
+import { openStage, type Stage, type StageOptions } from "./stage/stage.ts";
 
 export interface PartOptions {
   readonly seed: number;

@@ -1,0 +1,51 @@
+/** A share of the crash points of every path, and that each path goes where its name says. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { proveCrashPoints } from "./crash-points.ts";
+import { crashSection } from "./crash-report.ts";
+import { fault, OUTBOUND_PATHS, PATHS, SWEEP_PATHS, WORKERS } from "./paths.ts";
+import { openStage, type Stage } from "../stage/stage.ts";
+
+/** What a conversation must hold to be of its kind, by words of its path's name. */
+const STATEMENTS: readonly (readonly [words: RegExp, statement: RegExp])[] = [
+  [/^sync|^async/, /^insert into "webhook_inbox"/],
+  [/contradiction/, /^insert into "discrepancies"/],
+  [/duplicate/, /^update "webhook_inbox" set duplicates/],
+  [/throws|refuses|permanent/, /^rollback/],
+  [/^(async|tick): .*process/, /^update "webhook_inbox" set processed_at/],
+  [/^(async|tick): .*failure/, /^update "webhook_inbox" set attempts/],
+  [/^tick/, /^with picked/],
+  [/crashed/, /^with crashed/],
+  [/gives back/, /^with unstarted/],
+  [/dispatched|leaves/, /^with picked as materialized \( select id/],
+  [/queue/, /^insert into "call_journal"/],
+  [/sweeps/, /^update "sweep_runs" set pages/],
+  [/retention/, /^with old as materialized \( select id/],
+];
+
+/** Few enough for every test run, and prime, so that each way has its turn. */
+const EVERY = 37;
+
+let stage: Stage;
+
+beforeAll(async () => {
+  const opened = await openStage({ workers: WORKERS, fault });
+  if (opened === null) throw new Error("Bug! Only a pooler can be missing.");
+  stage = opened;
+});
+
+afterAll(() => stage.stop());
+
+test.for([...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
+  const report = await proveCrashPoints(stage, path, { every: EVERY });
+  for (const [words, statement] of STATEMENTS) {
+    if (words.test(path.name))
+      expect(report.statements).toContainEqual(expect.stringMatching(statement));
+  }
+  // Outside of a transaction, a pooler may hand the second statement of a flight to another server.
+  expect(report.statements[1]).toMatch(/^begin/);
+  expect(report.boundaries).toBeGreaterThan(50);
+  expect(report.runs).toBeGreaterThan(3);
+  expect(crashSection(path.name, [report]).failures).toEqual([]);
+  // What was never disturbed does not hold.
+  expect(crashSection(path.name, [{ ...report, runs: 0 }]).failures).toHaveLength(1);
+});
