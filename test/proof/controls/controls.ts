@@ -113,8 +113,12 @@ export async function proveControls(stage: Stage, options: Options = {}): Promis
 /** @param options `every` holds where there are more runs than a few. */
 export function proveControl(
   stage: Stage,
-  { path, ways }: Control,
+  { path, ways, mustShow }: Control,
   { every = 1 }: Options = {},
 ): Promise<PathReport> {
-  return proveCrashPoints(stage, path, { ways, every: ways.length > 1 ? every : 1 });
+  return proveCrashPoints(stage, path, {
+    ways,
+    every: ways.length > 1 ? every : 1,
+    ...(mustShow ? { surely: mustShow } : {}),
+  });
 }

@@ -58,23 +58,25 @@ export interface CrashPointOptions {
   readonly ways?: readonly Way[];
   /** Only every so many'th of the runs, for a short proof. */
   readonly every?: number;
+  /** The first of these is always among them. */
+  readonly surely?: (conversation: readonly Boundary[], run: Run) => boolean | null;
   readonly onRun?: (done: number, all: number) => void;
 }
 
 export async function proveCrashPoints(
   stage: Stage,
   path: Path,
-  { ways = WAYS, every = 1, onRun }: CrashPointOptions = {},
+  { ways = WAYS, every = 1, surely, onRun }: CrashPointOptions = {},
 ): Promise<PathReport> {
   const other = path.expected ? await playUndisturbed(stage, path.expected) : null;
   const undisturbed = await playUndisturbed(stage, path);
   const { boundaries } = undisturbed;
   const expected = other?.books ?? undisturbed.books;
-  const runs = boundaries
-    .flatMap((boundary) =>
-      ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
-    )
-    .filter((_, index) => index % every === 0);
+  const all = boundaries.flatMap((boundary) =>
+    ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
+  );
+  const first = all.findIndex((run) => surely?.(boundaries, run) === true);
+  const runs = all.filter((_, index) => index % every === 0 || index === first);
 
   const findings: (Finding & { readonly recovery: Recovery })[] = [];
   for (const [index, { way, boundary }] of runs.entries()) {
