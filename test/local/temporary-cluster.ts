@@ -2,7 +2,7 @@
  * A throw-away cluster for tests: fast, empty, on a port of its own, gone when stopped. Those of
  * test runs that were killed are found and removed by the next one.
  */
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { findInstallation } from "./postgres-binaries.ts";
@@ -22,9 +22,13 @@ export async function startTemporaryCluster(): Promise<TemporaryCluster> {
   mkdirSync(all, { recursive: true });
   await removeAbandoned(all);
 
-  const own = join(all, `${process.pid}-${crypto.randomUUID().slice(0, 8)}`);
-  mkdirSync(own, { mode: 0o711 });
-  writeFileSync(join(own, "owner.json"), JSON.stringify(identify(process.pid)));
+  const name = `${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
+  const own = join(all, name);
+  // Made aside: one without an owner would be taken for abandoned by whoever starts beside us.
+  const unowned = join(home, `${name}.new`);
+  mkdirSync(unowned, { mode: 0o711 });
+  writeFileSync(join(unowned, "owner.json"), JSON.stringify(identify(process.pid)));
+  renameSync(unowned, own);
   const dataDir = join(own, "data");
   const start = (preferredPort: number): Promise<Cluster> =>
     startCluster({ dataDir, preferredPort, durable: false });
