@@ -27,8 +27,8 @@ export interface Part {
   readonly run: (options: PartOptions) => Promise<Section | null>;
 }
 
-const HISTORIES = 250;
-const HISTORIES_POOLED = 100;
+const HISTORIES = 200;
+const HISTORIES_POOLED = 80;
 const GENERATED_INPUTS = 1_500;
 const ALL_PATHS = [...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS];
 /** Some half of the work, each. */
@@ -46,6 +46,9 @@ export const LANES: readonly (readonly Part[])[] = [
   [
     onStage("crash-receive", CRASHES, (stage, { say }) =>
       crashPoints("Crash points, receiving", stage, RECEIVING, WAYS, say),
+    ),
+    onStage("crash-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
+      crashPoints("Crash points", stage, ALL_PATHS, WAYS_POOLED, say),
     ),
   ],
   [
@@ -72,9 +75,6 @@ export const LANES: readonly (readonly Part[])[] = [
     ),
     onStage("orders-pooled", { workers: ORDER_WORKERS, pooled: true }, (stage, { seed }) =>
       proveOrders({ stage, seed, runs: HISTORIES_POOLED }),
-    ),
-    onStage("crash-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
-      crashPoints("Crash points", stage, ALL_PATHS, WAYS_POOLED, say),
     ),
   ],
   [
@@ -128,8 +128,9 @@ async function crashPoints(
   say: (line: string) => void,
 ): Promise<Section> {
   const reports: PathReport[] = [];
+  const idle = new Set<string>();
   for (const [index, path] of paths.entries()) {
-    const report = await proveCrashPoints(stage, path, { ways });
+    const report = await proveCrashPoints(stage, path, { ways, idle });
     reports.push(report);
     say(`${index + 1} of ${paths.length}: ${path.name}, ${report.runs} runs`);
   }

@@ -119,6 +119,6 @@ export function proveControl(
   return proveCrashPoints(stage, path, {
     ways,
     every: ways.length > 1 ? every : 1,
-    ...(mustShow ? { surely: mustShow } : {}),
+    ...(mustShow ? { mustShow } : {}),
   });
 }

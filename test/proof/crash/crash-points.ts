@@ -58,25 +58,37 @@ export interface CrashPointOptions {
   readonly ways?: readonly Way[];
   /** Only every so many'th of the runs, for a short proof. */
   readonly every?: number;
-  /** The first of these is always among them. */
-  readonly surely?: (conversation: readonly Boundary[], run: Run) => boolean | null;
+  /**
+   * Conversations that were disturbed before, and are not again; this path's are added. A tick opens
+   * a connection for each kind of work: where there is none, it says on it what every tick says.
+   */
+  readonly idle?: Set<string>;
+  /** One of those where something must show, and one where it must not, are always among them. */
+  readonly mustShow?: (conversation: readonly Boundary[], run: Run) => boolean | null;
   readonly onRun?: (done: number, all: number) => void;
 }
 
 export async function proveCrashPoints(
   stage: Stage,
   path: Path,
-  { ways = WAYS, every = 1, surely, onRun }: CrashPointOptions = {},
+  { ways = WAYS, every = 1, mustShow, idle = new Set(), onRun }: CrashPointOptions = {},
 ): Promise<PathReport> {
   const other = path.expected ? await playUndisturbed(stage, path.expected) : null;
   const undisturbed = await playUndisturbed(stage, path);
   const { boundaries } = undisturbed;
   const expected = other?.books ?? undisturbed.books;
-  const all = boundaries.flatMap((boundary) =>
-    ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
+  const idleHere = idleConversations(boundaries);
+  const known = new Set([...idleHere].flatMap(([one, said]) => (idle.has(said) ? [one] : [])));
+  for (const said of idleHere.values()) idle.add(said);
+  const all = boundaries
+    .filter(({ connection }) => !known.has(connection))
+    .flatMap((boundary) =>
+      ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
+    );
+  const telling = [true, false].map((shows) =>
+    all.findIndex((run) => mustShow?.(boundaries, run) === shows),
   );
-  const first = all.findIndex((run) => surely?.(boundaries, run) === true);
-  const runs = all.filter((_, index) => index % every === 0 || index === first);
+  const runs = all.filter((_, index) => index % every === 0 || telling.includes(index));
 
   const findings: (Finding & { readonly recovery: Recovery })[] = [];
   for (const [index, { way, boundary }] of runs.entries()) {
@@ -122,8 +134,9 @@ function countRows(books: Books, what: string): number {
 
 /**
  * Whether a way says something at a boundary that no other says there. A Worker that is killed, and
- * a Postgres that crashes, matter where Postgres is asked to act: between, they are a cut. A backend
- * that is terminated tells the Worker so. A statement is refused once, and the conversation goes on.
+ * a Postgres that crashes, matter where a transaction begins or ends, with a Query: whatever is
+ * between is rolled back. A backend that is terminated tells the Worker so. A statement is refused
+ * once, and the conversation goes on.
  *
  * Of two messages of Postgres in a row, before the second is after the first. And when a session
  * begins, Postgres reports some fifteen parameters, a message each, which nobody reads: the first
@@ -140,7 +153,7 @@ function matters(way: Way, boundary: Boundary, conversation: readonly Boundary[]
       return way !== "cut before" || from === "client" || previous?.from === "client";
     case "kill the Worker":
     case "restart Postgres":
-      return from === "client" && (type === "S" || type === "Q");
+      return from === "client" && type === "Q";
     case "terminate the backend":
       return from === "client" && type !== "startup";
     case "refuse the statement":
@@ -159,6 +172,21 @@ function messageBefore(
 ): Boundary | undefined {
   const spoken = conversation.filter(({ connection }) => connection === boundary.connection);
   return spoken[spoken.indexOf(boundary) - 1];
+}
+
+/** What was said on each connection on which Postgres had no row to tell of. */
+function idleConversations(boundaries: readonly Boundary[]): ReadonlyMap<number, string> {
+  const said = Map.groupBy(boundaries, ({ connection }) => connection);
+  return new Map(
+    [...said]
+      .filter(
+        ([, messages]) => !messages.some(({ from, type }) => from === "server" && type === "D"),
+      )
+      .map(([connection, messages]) => [
+        connection,
+        messages.map(({ from, type, statement }) => `${from} ${type} ${statement}`).join("\n"),
+      ]),
+  );
 }
 
 interface Played {

@@ -92,8 +92,9 @@ function isTrue({ outcome, recorded }: Told, fact: Fact, forgets: boolean): bool
     // was done.
     case "duplicate":
       return fact.settled || waits || (forgets && !fact.known);
+    // A person may have requeued it since it was read: then a tick comes to it.
     case "needs_review":
-      return fact.parked;
+      return fact.parked || waits;
     case "failed":
       return waits || recorded === false;
     case "taken":
