@@ -17,15 +17,17 @@ CREATE TABLE "sweep_runs" (
 	"pages" integer DEFAULT 0 NOT NULL,
 	"events" integer DEFAULT 0 NOT NULL,
 	"missing" integer DEFAULT 0 NOT NULL,
+	"unusable" integer DEFAULT 0 NOT NULL,
 	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"available_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"claimed_at" timestamp with time zone,
 	"failures" integer DEFAULT 0 NOT NULL,
 	"fence" bigint DEFAULT 0 NOT NULL,
 	"last_error" text,
 	"completed_at" timestamp with time zone,
 	CONSTRAINT "sweep_runs_window" CHECK ("sweep_runs"."window_from" < "sweep_runs"."window_to"),
 	CONSTRAINT "sweep_runs_counts" CHECK ("sweep_runs"."pages" >= 0 and "sweep_runs"."events" >= 0 and "sweep_runs"."missing" >= 0
-        and "sweep_runs"."failures" >= 0 and "sweep_runs"."fence" >= 0)
+        and "sweep_runs"."unusable" >= 0 and "sweep_runs"."failures" >= 0 and "sweep_runs"."fence" >= 0)
 );
 --> statement-breakpoint
 CREATE INDEX "sweep_gaps_found_at" ON "sweep_gaps" USING btree ("found_at");--> statement-breakpoint

@@ -65,8 +65,8 @@ const Vars = v.object({
   STRIPE_CONNECTED_ACCOUNTS: v.optional(
     v.pipe(
       Text,
-      v.regex(/^[\s,]*(acct_\w{1,64}[\s,]*)*$/),
       v.transform((text) => text.split(/[\s,]+/).filter(Boolean)),
+      v.everyItem((id) => /^acct_[a-zA-Z0-9]{1,64}$/.test(id)),
       v.description("must be ids of accounts (acct_…), separated by commas"),
     ),
     "",
@@ -258,9 +258,20 @@ export function readStripeApi(env: Env): StripeApi {
   return { key: key.output, url };
 }
 
-/** @throws InvalidSetting */
-export function readConnectedAccounts(env: Env): readonly string[] {
-  return readVars(env).STRIPE_CONNECTED_ACCOUNTS;
+/**
+ * What a command of an operator needs to know of the Worker's settings.
+ *
+ * @throws InvalidSetting
+ */
+export function readAccount(env: Env): {
+  readonly livemode: boolean | null;
+  readonly connectedAccounts: readonly string[];
+} {
+  const { STRIPE_LIVEMODE, STRIPE_CONNECTED_ACCOUNTS } = readVars(env);
+  return {
+    livemode: STRIPE_LIVEMODE === undefined ? null : STRIPE_LIVEMODE === "true",
+    connectedAccounts: STRIPE_CONNECTED_ACCOUNTS,
+  };
 }
 
 function readSweep(env: Env, vars: v.InferOutput<typeof Vars>): Settings["sweep"] {

@@ -18,7 +18,7 @@ import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
 import { log } from "./log.ts";
 import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
-import { sweep } from "./sweep.ts";
+import { sweep } from "./sweeping.ts";
 
 export type TickCounts = Record<
   | Processed["outcome"]

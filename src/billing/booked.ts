@@ -13,15 +13,18 @@ export async function readInvoicesHere(
 ): Promise<ReadonlyMap<string, InvoiceHere>> {
   const read = sql`
     select ${invoices.id} as id, status, ${invoices.currency} as currency,
-      amount::float8 as amount, ${ledgerEntries.currency} as booked_currency
+      amount_paid::float8 as amount_paid, extract(epoch from updated_at)::float8 as changed_at, amount::float8 as amount, ${ledgerEntries.currency} as booked_currency
     from ${invoices} left join ${ledgerEntries} on invoice_id = ${invoices.id} and kind = 'payment'
     where ${invoices.id} = any(${sql.param([...ids])}::text[])`;
   const [rows = []] = await inOneFlight(db, timeouts, [read]);
   return new Map(rows.map((row) => [String(row["id"]), toInvoice(row)]));
 }
 
-/** The ids of invoices that changed since, in their order: the next ones after `after`. */
-export async function readChangedIds(
+/**
+ * The ids of invoices that changed since, or that may still change (what was missed of them, they
+ * do not show), in their order: the next ones after `after`.
+ */
+export async function readIdsToCompare(
   db: Connection,
   since: Date,
   after: string,
@@ -30,7 +33,8 @@ export async function readChangedIds(
 ): Promise<readonly string[]> {
   const read = sql`
     select id from ${invoices}
-    where id > ${after} and updated_at >= ${since.toISOString()}::timestamptz
+    where id > ${after} and (status in ('draft', 'open', 'uncollectible')
+      or updated_at >= ${since.toISOString()}::timestamptz)
     order by id limit ${limit}::int`;
   const [rows = []] = await inOneFlight(db, timeouts, [read]);
   return rows.map((row) => String(row["id"]));
@@ -43,6 +47,8 @@ function toInvoice(row: Row): InvoiceHere {
     id: String(row["id"]),
     status,
     currency: textOrNull(row["currency"]),
+    amountPaid: Number(row["amount_paid"]),
+    changedAt: Number(row["changed_at"]),
     entry:
       typeof amount === "number" ? { amount, currency: textOrNull(row["booked_currency"]) } : null,
   };

@@ -16,8 +16,11 @@ export interface InvoiceHere {
   readonly id: string;
   readonly status: InvoiceStatus;
   readonly currency: string | null;
+  readonly amountPaid: number;
   /** What was booked for it; null: nothing. */
   readonly entry: { readonly amount: number; readonly currency: string | null } | null;
+  /** In seconds since 1970. */
+  readonly changedAt: number;
 }
 
 export interface Difference {
@@ -33,15 +36,15 @@ const Seconds = v.fallback(v.pipe(v.number(), v.safeInteger()), 0);
 const Transitions = v.fallback(v.record(v.string(), v.nullable(v.number())), {});
 const AtStripe = v.object({
   id: v.string(),
-  status: v.nullish(v.picklist(INVOICE_STATUSES), null),
+  status: v.fallback(v.nullable(v.picklist(INVOICE_STATUSES)), null),
   amount_paid: v.fallback(v.pipe(v.number(), v.safeInteger()), 0),
   currency: v.fallback(v.nullable(v.pipe(v.string(), v.toLowerCase())), null),
   created: Seconds,
   status_transitions: Transitions,
 });
 
-/** @throws ValiError when Stripe's answer is no invoice. */
-export function readInvoiceThere(object: object): InvoiceThere {
+/** What is not as we know it is not compared. */
+export function readInvoiceThere(object: { readonly id: string }): InvoiceThere {
   const { id, status, amount_paid, currency, created, status_transitions } = v.parse(
     AtStripe,
     object,
@@ -82,21 +85,29 @@ export function compareInvoice(
     if (here.entry === null && there.amountPaid > 0) {
       return { kind: "missing_here", repairable: true, ...found };
     }
-    if (here.entry && !isSameMoney(there, here.entry)) {
-      return { kind: "payment_mismatch", repairable: false, ...found };
-    }
+    const row = { amount: here.amountPaid, currency: here.currency };
+    const agrees =
+      here.entry === null ||
+      (isSameMoney(there, here.entry) && (here.status !== "paid" || isSameMoney(there, row)));
+    if (!agrees) return { kind: "payment_mismatch", repairable: false, ...found };
+  }
+  if (!isSameCurrency(there.currency, here.currency)) {
+    return { kind: "payment_mismatch", repairable: false, ...found };
   }
   if (status === null || status === here.status) return null;
   return { kind: "status_differs", repairable: isStatus(next), ...found };
 }
 
-/** Unknown currencies agree with any. */
 function isSameMoney(
   { amountPaid, currency }: InvoiceThere,
-  entry: NonNullable<InvoiceHere["entry"]>,
+  money: NonNullable<InvoiceHere["entry"]>,
 ): boolean {
-  const sameCurrency = currency === null || entry.currency === null || currency === entry.currency;
-  return amountPaid === entry.amount && sameCurrency;
+  return amountPaid === money.amount && isSameCurrency(currency, money.currency);
+}
+
+/** Unknown currencies agree with any. */
+function isSameCurrency(one: string | null, other: string | null): boolean {
+  return one === null || other === null || one === other;
 }
 
 function about(objectId: string, there: InvoiceThere | null, here: InvoiceHere | null) {
@@ -105,9 +116,10 @@ function about(objectId: string, there: InvoiceThere | null, here: InvoiceHere |
     detail: {
       status: here?.status ?? null,
       stripe_status: there?.status ?? null,
+      amount: here?.amountPaid ?? null,
       booked_amount: here?.entry?.amount ?? null,
       stripe_amount: there?.amountPaid ?? null,
-      booked_currency: here?.entry?.currency ?? null,
+      booked_currency: here?.entry?.currency ?? here?.currency ?? null,
       stripe_currency: there?.currency ?? null,
     },
   };

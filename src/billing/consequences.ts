@@ -6,7 +6,7 @@
 import type { Stripe } from "stripe";
 import * as v from "valibot";
 import type { Consequence, FindConsequence } from "../outbox/consume.ts";
-import { callStripe, idempotencyKey } from "../stripe/api.ts";
+import { callStripe, CallFailed, idempotencyKey } from "../stripe/api.ts";
 
 /** As `bookPayment` writes it. */
 const InvoicePaymentBooked = v.object({
@@ -49,9 +49,10 @@ function updateCustomer(
   return {
     key,
     call: async () => {
-      await callStripe(() =>
+      const updated = await callStripe(() =>
         stripe().customers.update(customer_id, { metadata }, { idempotencyKey: key }),
       );
+      if (updated.id !== customer_id) throw new CallFailed("uncertain", "UnexpectedAnswer");
       return "updated";
     },
   };

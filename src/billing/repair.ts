@@ -13,21 +13,21 @@ const TOLD_BY: Readonly<Record<Exclude<InvoiceStatus, "draft">, string>> = {
 };
 
 /**
+ * The same snapshot makes the same event, so that a repair in vain is not recorded twice.
+ *
  * @param invoice as Stripe's API answered it.
- * @param run part of the event's id, so that another repair is another event.
  * @returns the event's JSON; null when there is nothing to tell.
  */
 export function toldAsEvent(
   invoice: Readonly<Record<string, unknown>>,
-  run: string,
 ): { readonly type: string; readonly json: string } | null {
-  const { id, status, livemode } = invoice;
+  const { id, status, livemode, amount_paid } = invoice;
   if (status !== "open" && status !== "uncollectible" && status !== "paid" && status !== "void") {
     return null;
   }
   const type = TOLD_BY[status];
   const event = {
-    id: `repair_${String(id)}_${run}`,
+    id: `repair_${String(id)}_${status}_${String(amount_paid)}`,
     object: "event",
     type,
     livemode: livemode === true,

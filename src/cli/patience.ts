@@ -22,7 +22,9 @@ async function withPatience<T>(call: () => Promise<T>): Promise<T> {
       const passing = error instanceof CallFailed && error.kind !== "refused";
       // Our key does not get better by waiting.
       if (!passing || tried === TRIES || /40[13]$/.test(error.code)) throw error;
-      await pause((error.retryAfterSeconds ?? FIRST_PAUSE_SECONDS * 2 ** (tried - 1)) * 1_000);
+      const seconds = error.retryAfterSeconds ?? FIRST_PAUSE_SECONDS * 2 ** (tried - 1);
+      console.error(`${error.code}: asked again in ${seconds} s.`);
+      await pause(seconds * 1_000);
     }
   }
 }

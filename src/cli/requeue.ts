@@ -5,11 +5,10 @@
  */
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { connect } from "../db/connect.ts";
-import { explain } from "../faults.ts";
 import { countRequeueable, requeue } from "../inbox/review.ts";
 import type { Selection } from "../inbox/transitions.ts";
 import { countResendable, type MessageSelection, resend } from "../outbox/review.ts";
+import { complain, Usage, withDatabase } from "./command.ts";
 
 const HELP = `Has parked or ignored events processed again, or messages sent again, by the next tick.
 
@@ -26,8 +25,6 @@ while npm run dev runs. Events whose payload was purged stay as they are.`;
 
 /** An operator waits longer than a delivery; a count may have to look at every row. */
 const TIMEOUTS = { lockTimeoutMs: 10_000, statementTimeoutMs: 300_000 };
-
-class Usage extends Error {}
 
 type Chosen = { readonly events: Selection } | { readonly messages: MessageSelection };
 
@@ -87,11 +84,7 @@ async function confirm(question: string): Promise<boolean> {
 async function main(args: string[]): Promise<void> {
   const { chosen, yes } = parseFlags(args);
   if (!chosen) return console.log(HELP);
-  const connectionString = process.env["DATABASE_URL"];
-  if (!connectionString) throw new Usage("DATABASE_URL says which database; it is not set.");
-
-  const db = await connect({ connectionString, pipeline: true }, new AbortController().signal);
-  try {
+  await withDatabase(async (db) => {
     const count =
       "events" in chosen
         ? await countRequeueable(db, chosen.events, TIMEOUTS)
@@ -106,15 +99,12 @@ async function main(args: string[]): Promise<void> {
         ? await requeue(db, chosen.events, TIMEOUTS)
         : await resend(db, chosen.messages, TIMEOUTS);
     console.log(`${taken} are due now; the next tick takes them.`);
-  } finally {
-    await db.close();
-  }
+  });
 }
 
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  const usage = error instanceof Usage || (error instanceof TypeError && "code" in error);
-  console.error(usage ? `${error.message}\n\n${HELP}` : explain(error));
+  complain(error, HELP);
   process.exitCode = 1;
 }

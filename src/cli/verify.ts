@@ -3,29 +3,31 @@
  * against any database that DATABASE_URL names, a deployed one too.
  */
 import { parseArgs } from "node:util";
-import { readInvoicesHere } from "../billing/booked.ts";
 import { toldAsEvent } from "../billing/repair.ts";
-import { compareAll, compareOne, type Compared } from "../billing/verification.ts";
-import { InvalidSetting, readConnectedAccounts, readStripeApi } from "../config.ts";
-import { type Connection, connect } from "../db/connect.ts";
+import { type Books, compareAll, compareFresh, type Compared } from "../billing/verification.ts";
+import { readAccount, readStripeApi } from "../config.ts";
 import { endpoints } from "../endpoints.ts";
-import { explain } from "../faults.ts";
+import { findUnsettledOf } from "../inbox/review.ts";
+import type { EndpointRules } from "../inbox/rules.ts";
 import { recordFound, resolveDiscrepancy } from "../reconcile/discrepancies.ts";
 import { reprocess } from "../reconcile/reprocess.ts";
 import { invoiceLists } from "../stripe/lists.ts";
+import { complain, readSince, Usage, withDatabase } from "./command.ts";
 import { patiently } from "./patience.ts";
 
 const HELP = `Compares the invoices and payments booked here with Stripe's own, and opens what differs
-as a discrepancy.
+as a discrepancy: what was created there, or changed here, from a day on; and, however old, what is
+not paid or void here.
 
-  npm run verify -- --since 2026-11-01   invoices created, or changed here, from that day on
-  npm run verify -- --since 7d           in the last seven days
+  npm run verify -- --since 2026-11-01   from that day on
+  npm run verify -- --since 7d           of the last seven days
   --repair     has what was missed done by the handlers, where what Stripe says leads on from
                where we are; the rest is for a person
 
-DATABASE_URL names the database, STRIPE_API_KEY the account; STRIPE_CONNECTED_ACCOUNTS those
-connected to it whose invoices are booked here, too.
-Exit status 0 when nothing differs, 1 when something does, 2 when that could not be found out.`;
+DATABASE_URL names the database, STRIPE_API_KEY the account. STRIPE_LIVEMODE [true] says whose
+invoices are booked here; those of STRIPE_CONNECTED_ACCOUNTS are left out.
+Exit status 0 when nothing differs but what a person has settled, 1 when something does, 2 when that
+could not be found out.`;
 
 /** An operator waits longer than a delivery; what changed here may have to be looked for. */
 const TIMEOUTS = { lockTimeoutMs: 10_000, statementTimeoutMs: 300_000 };
@@ -35,9 +37,6 @@ const REPAIR = {
   backoffCapSeconds: 300,
 };
 const REPAIR_MS = 20_000;
-const DAY_MS = 86_400_000;
-
-class Usage extends Error {}
 
 interface Flags {
   readonly since: Date;
@@ -54,84 +53,117 @@ function parseFlags(args: string[]): Flags | null {
     },
   });
   if (values.help) return null;
-  const days = /^(\d{1,4})d$/.exec(values.since)?.[1];
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(values.since) ? values.since : "";
-  const since = days === undefined ? new Date(day) : new Date(Date.now() - Number(days) * DAY_MS);
-  if (Number.isNaN(since.getTime()))
-    throw new Usage("--since says from when on: 2026-11-01, or 7d.");
-  return { since, repair: values.repair };
+  return { since: readSince(values.since), repair: values.repair };
 }
 
 /** @returns the exit status. */
 async function main(args: string[]): Promise<number> {
   const flags = parseFlags(args);
   if (!flags) return say(HELP, 0);
-  const connectionString = process.env["DATABASE_URL"];
-  if (!connectionString) throw new Usage("DATABASE_URL says which database; it is not set.");
   const api = readStripeApi(process.env);
-  const accounts = [null, ...readConnectedAccounts(process.env)].map((account) =>
-    patiently(invoiceLists(api, account)),
-  );
-  const db = await connect({ connectionString, pipeline: true }, new AbortController().signal);
-  try {
-    const all = compareAll(db, accounts, { since: flags.since, timeouts: TIMEOUTS });
-    const sum = { compared: 0, moving: 0, matched: 0 };
-    const differing: Compared[] = [];
-    for await (const one of all) {
-      if (one.moving) sum.moving += 1;
-      else sum.compared += 1;
-      if (one.isHere && one.there !== null) sum.matched += 1;
-      if (one.difference) differing.push(one);
+  const { livemode, connectedAccounts } = readAccount(process.env);
+  const lists = (account: string | null) => patiently(invoiceLists(api, account));
+  return withDatabase((db) => {
+    const own = lists(null);
+    const books = { db, timeouts: TIMEOUTS, own, connected: connectedAccounts.map(lists) };
+    return verify(books, { ...flags, livemode: livemode ?? true });
+  });
+}
+
+interface Options extends Flags {
+  /** Whose invoices are booked here; as shipped, those of live mode. */
+  readonly livemode: boolean;
+}
+
+async function verify(books: Books, options: Options): Promise<number> {
+  const sum = { compared: 0, moving: 0, found: 0, open: 0 };
+  // Before one invoice is known on both sides, another account may have been asked.
+  let isOurs = false;
+  let held: Compared[] = [];
+  const settleAll = async (differing: readonly Compared[]): Promise<void> => {
+    for (const one of differing) {
+      sum.found += 1;
+      if (!(await settle(books, one, options))) sum.open += 1;
     }
-    const strange = differing.some(({ difference }) => difference?.kind === "missing_at_stripe");
-    if (strange && sum.matched === 0) {
-      return say(
-        "Not one invoice of this database is known to this API key: another account, or the other " +
-          "mode? Nothing was put on record.",
-        2,
+  };
+  for await (const one of compareAll(books, options.since)) {
+    assertMode(one, options.livemode);
+    sum[one.moving ? "moving" : "compared"] += 1;
+    if (one.difference) held.push(one);
+    isOurs ||= one.isHere && one.there !== null;
+    if (isOurs && held.length > 0) {
+      const fresh = await compareFresh(
+        books,
+        held.map(({ id }) => id),
       );
+      held = [];
+      await settleAll(fresh.filter(({ difference }) => difference !== null));
     }
-    let open = 0;
-    for (const one of differing) open += (await settle(db, one, flags.repair)) ? 0 : 1;
-    const moving = sum.moving === 0 ? "" : `, ${sum.moving} changed too lately to be compared`;
-    return say(
-      `${sum.compared} invoices compared${moving}: ${open} differences are open.`,
-      open > 0 ? 1 : 0,
-    );
-  } finally {
-    await db.close();
   }
+  if (held.some(({ difference }) => difference?.kind === "missing_at_stripe")) {
+    return say(
+      "Not one invoice of this database is known to this API key: another account, or the other " +
+        "mode? Nothing was put on record.",
+      2,
+    );
+  }
+  await settleAll(held);
+  const moving = sum.moving === 0 ? "" : `, ${sum.moving} changed too lately to be compared`;
+  const settled = sum.found === sum.open ? "" : `, ${sum.found - sum.open} of them settled`;
+  const differences = sum.found === 1 ? "1 difference" : `${sum.found} differences`;
+  return say(
+    `${sum.compared} invoices compared${moving}: ${differences}${settled}.`,
+    sum.open > 0 ? 1 : 0,
+  );
+}
+
+/** @throws Usage when the key is one of Stripe's other mode. */
+function assertMode({ id, there }: Compared, livemode: boolean): void {
+  const is = there?.["livemode"];
+  if (typeof is !== "boolean" || is === livemode) return;
+  throw new Usage(`${id} says livemode ${is}, and STRIPE_LIVEMODE ${livemode}: which is right?`);
 }
 
 /** One difference to its end. @returns whether it is settled now. */
-async function settle(db: Connection, one: Compared, repair: boolean): Promise<boolean> {
-  const { difference } = one;
+async function settle(books: Books, one: Compared, options: Options): Promise<boolean> {
+  const { difference, id } = one;
   if (!difference) return true;
-  const standing = await recordFound(db, difference, TIMEOUTS);
-  const repaired = repair && difference.repairable && (await repairOne(db, one));
-  say(describe(one, repaired ? "repaired" : standing), 0);
+  const standing = await recordFound(books.db, difference, TIMEOUTS);
+  const unsettled = await findUnsettledOf(books.db, id, TIMEOUTS);
+  const repairable = options.repair && difference.repairable && unsettled === null;
+  const repaired = repairable && (await repairOne(books, one, options));
+  const why =
+    unsettled === null
+      ? ""
+      : `; ${unsettled.eventId} ${unsettled.parked ? "needs review" : "waits to be processed"}`;
+  say(describe(one, (repaired ? "repaired" : standing) + why), 0);
   return repaired || standing === "settled";
 }
 
 /** Told to the handlers as the event that was missed; whether the two agree then. */
-async function repairOne(db: Connection, { id, there, difference }: Compared): Promise<boolean> {
-  const told = there && toldAsEvent(there, String(Date.now()));
+async function repairOne(
+  books: Books,
+  { id, there, difference }: Compared,
+  { livemode }: Options,
+): Promise<boolean> {
+  const told = there && toldAsEvent(there);
   if (!told || !difference) return false;
   const endsAt = Date.now() + REPAIR_MS;
   const policy = { ...REPAIR, remainingMs: () => endsAt - Date.now() };
-  const rules = Object.entries(endpoints).map(
-    ([name, { accounts, handlers, livemode = null }]) => ({
-      name,
-      accounts,
-      handlers,
-      livemode,
-    }),
-  );
-  const received = await reprocess(db, told.json, rules, policy);
+  const rules = Object.entries(endpoints).map(([name, endpoint]): EndpointRules => {
+    const { accounts, handlers } = endpoint;
+    return { name, accounts, handlers, livemode: endpoint.livemode ?? livemode };
+  });
+  const received = await reprocess(books.db, told.json, rules, policy);
   if (received?.outcome !== "processed") return false;
-  const here = (await readInvoicesHere(db, [id], TIMEOUTS)).get(id) ?? null;
-  if (compareOne(id, there, here).difference) return false;
-  await resolveDiscrepancy(db, difference, `repaired by ${told.type} as Stripe has it`, TIMEOUTS);
+  const [again] = await compareFresh(books, [id]);
+  if (again?.difference) return false;
+  await resolveDiscrepancy(
+    books.db,
+    difference,
+    `repaired by ${told.type} as Stripe has it`,
+    TIMEOUTS,
+  );
   return true;
 }
 
@@ -155,10 +187,6 @@ function say(text: string, status: number): number {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const usage =
-    error instanceof Usage ||
-    error instanceof InvalidSetting ||
-    (error instanceof TypeError && "code" in error);
-  console.error(usage ? `${error.message}\n\n${HELP}` : explain(error));
+  complain(error, HELP);
   process.exitCode = 2;
 }

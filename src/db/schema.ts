@@ -288,9 +288,13 @@ export const sweepRuns = pgTable(
     events: integer("events").notNull().default(0),
     /** How many of them an endpoint did not have. */
     missing: integer("missing").notNull().default(0),
+    /** How many were no events that could be stored. */
+    unusable: integer("unusable").notNull().default(0),
     startedAt: time("started_at").notNull().defaultNow(),
     /** When the walk may go on: the end of a lease, or of a back-off. */
     availableAt: time("available_at").notNull().defaultNow(),
+    /** When the page was begun that is under way; null: nobody is at work on one. */
+    claimedAt: time("claimed_at"),
     /** Failures in a row. */
     failures: integer("failures").notNull().default(0),
     fence: fence(),
@@ -309,7 +313,7 @@ export const sweepRuns = pgTable(
     check(
       "sweep_runs_counts",
       sql`${run.pages} >= 0 and ${run.events} >= 0 and ${run.missing} >= 0
-        and ${run.failures} >= 0 and ${run.fence} >= 0`,
+        and ${run.unusable} >= 0 and ${run.failures} >= 0 and ${run.fence} >= 0`,
     ),
   ],
 );

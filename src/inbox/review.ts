@@ -24,3 +24,14 @@ export async function requeue(
   const [requeued = []] = await inOneFlight(db, timeouts, [transitions.requeue(selection)]);
   return requeued.length;
 }
+
+/** An event that speaks of the object and is not settled; null: there is none. */
+export async function findUnsettledOf(
+  db: Connection,
+  objectId: string,
+  timeouts: Timeouts,
+): Promise<{ readonly eventId: string; readonly parked: boolean } | null> {
+  const [found] = await inOneFlight(db, timeouts, [transitions.readUnsettledOf(objectId)]);
+  const row = found?.[0];
+  return row ? { eventId: String(row["event_id"]), parked: row["parked"] === true } : null;
+}

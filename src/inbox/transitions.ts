@@ -238,6 +238,11 @@ export function readState(key: Key): Write {
     from ${inbox} where ${matches(key)}`;
 }
 
+export function readUnsettledOf(objectId: string): Write {
+  return sql`select event_id, parked_at is not null as parked from ${inbox}
+    where ${inbox.objectId} = ${objectId} and ${inbox.processedAt} is null limit 1`;
+}
+
 /** A delivery that found nothing left to do. */
 export function countDuplicate(key: Key): Write {
   return sql`update ${inbox} set duplicates = duplicates + 1

@@ -163,7 +163,8 @@ async function makeCall(
       await inOneFlight(db, timeouts, [journal.parkCall(call, code)]);
       return { outcome: "needs_review", error: code };
     }
-    const delaySeconds = retryAfterSeconds ?? Math.min(backoffCapSeconds, 2 ** deliveries);
+    const backoffSeconds = Math.min(backoffCapSeconds, 2 ** deliveries);
+    const delaySeconds = Math.max(backoffSeconds, retryAfterSeconds ?? 0);
     const failure = { code, retryAfterSeconds: delaySeconds, certain: kind === "not now" };
     await inOneFlight(db, timeouts, [journal.recordCallFailure(call, failure)]);
     return { outcome: "failed", error: code, delaySeconds };

@@ -48,7 +48,7 @@ export async function resend(
       update ${journal} set state = 'calling', parked_at = null, attempts = 0, last_error = null,
         first_called_at = case when ${journal.lastError} <> 'Uncertain' then first_called_at end,
         available_at = now(), fence = ${journal.fence} + 1
-      from resent where ${journal.messageId} = resent.id and ${journal.state} = 'parked'
+      from resent where ${journal.messageId} = resent.id and ${journal.state} <> 'done'
         and ${journal.lastError} <> ${UNREADABLE}
     ), forgotten as (
       delete from ${journal} using resent
@@ -66,14 +66,15 @@ function resendable(selection: MessageSelection): SQL {
 
 function selected(selection: MessageSelection): SQL {
   const left = sql`${outbox.publishedAt} is not null`;
+  const underWay = callIs(sql`state = 'calling' and last_error is null and available_at > now()`);
   if ("messageId" in selection) {
     return sql`${outbox.id} = ${selection.messageId} and (${outbox.parkedAt} is not null or ${left})
-      and not ${callIs(sql`state = 'calling' and available_at > now() and last_error is null`)}`;
+      and not ${underWay}`;
   }
   if ("leftHoursAgo" in selection) {
     return sql`${left}
       and ${outbox.publishedAt} < now() - ${selection.leftHoursAgo}::int * interval '1 hour'
-      and not ${callIs(sql`state = 'parked' or available_at > now()`)}`;
+      and not ${callIs(sql`state = 'parked'`)} and not ${underWay}`;
   }
   // Each part has its own partial index; an `or` would have none.
   return sql`${outbox.id} in (

@@ -34,13 +34,25 @@ export type Standing = "opened" | "open" | "settled";
 
 const RESOLVED_BEFORE = "resolved_before";
 
-const somethingElse = sql`${discrepancies.detail} - ${RESOLVED_BEFORE}::text
-  is distinct from excluded.detail`;
 const openAgain = sql`found_at = now(), resolved_at = null, resolution = null,
   detail = excluded.detail || jsonb_build_object(${RESOLVED_BEFORE}::text,
     ${discrepancies.resolution})`;
 
-/** Kinds that events open by contradicting each other; the others are found by comparison alone. */
+/**
+ * Whether money is spoken of that was not before. An event and a comparison tell the same in words
+ * of their own; that an invoice was voided after it was paid can be told only once.
+ */
+function somethingElse(kind: DiscrepancyKind): SQL {
+  if (kind === "void_after_paid") return sql`false`;
+  return sql`${money(sql`${discrepancies.detail}`)} is distinct from ${money(sql`excluded.detail`)}`;
+}
+
+function money(detail: SQL): SQL {
+  return sql`array[coalesce(${detail} ->> 'stripe_amount', ${detail} ->> 'amount'),
+    coalesce(${detail} ->> 'stripe_currency', ${detail} ->> 'currency')]`;
+}
+
+/** Kinds that are facts of the past; what the others tell can be put right. */
 const CONTRADICTIONS: readonly DiscrepancyKind[] = [
   "paid_after_void",
   "void_after_paid",
@@ -53,7 +65,7 @@ export function openDiscrepancy(tx: Tx, { kind, objectId, eventId, detail, evide
     select ${kind}::text, ${objectId}::text, ${eventId}::text, ${detail}
     ${evidence}
     on conflict (kind, object_id) do update set event_id = excluded.event_id, ${openAgain}
-    where ${discrepancies.resolvedAt} is not null and ${somethingElse}`);
+    where ${discrepancies.resolvedAt} is not null and ${somethingElse(kind)}`);
 }
 
 /** Puts it on record, unless that was done before; one round trip. */
@@ -86,10 +98,8 @@ export async function resolveDiscrepancy(
   return resolved?.[0] !== undefined;
 }
 
-/** What events have found is told in other words: a person's answer to that stands. */
 function openFound({ kind, objectId, detail }: Found): Write {
-  const compared = sql`${discrepancies.detail} ? 'stripe_status'`;
-  const again = CONTRADICTIONS.includes(kind) ? sql`${compared} and ${somethingElse}` : sql`true`;
+  const again = CONTRADICTIONS.includes(kind) ? somethingElse(kind) : sql`true`;
   return sql`
     insert into ${discrepancies} (kind, object_id, detail)
     select ${kind}::text, ${objectId}::text, ${JSON.stringify(detail)}::text::jsonb

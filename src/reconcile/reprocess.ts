@@ -6,7 +6,7 @@ import { eventFromApi } from "../stripe/verify.ts";
 
 /**
  * @param json an event of our own account, from Stripe's API or told from what that answered.
- * @returns null when no endpoint would have anything to do with it.
+ * @returns null when no endpoint would have anything to do with it, or it cannot be received.
  */
 export async function reprocess(
   db: Connection,
@@ -15,7 +15,7 @@ export async function reprocess(
   policy: ReceivePolicy,
 ): Promise<Received | null> {
   const event = eventFromApi(json);
-  if ("invalid" in event) throw new Error(`Bug! This is no event: ${event.detail}.`);
+  if ("invalid" in event) return null;
   const endpoint = endpoints.find((one) => concerns(one, event));
   return endpoint ? receiveSync(db, { endpoint, event }, policy) : null;
 }

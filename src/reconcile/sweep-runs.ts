@@ -20,6 +20,8 @@ export interface ClaimedRun {
   readonly windowFrom: number;
   readonly windowTo: number;
   readonly cursor: string | null;
+  /** Whether the last one who was at work on a page left no record of it. */
+  readonly crashed: boolean;
 }
 
 /** How far back a sweep looks. */
@@ -34,9 +36,9 @@ export interface Reach {
 export interface PageCounts {
   readonly events: number;
   readonly missing: number;
-  /** The oldest event of the page. */
+  readonly unusable: number;
+  /** The last event of the page; null: it was the last page. */
   readonly cursor: string | null;
-  readonly complete: boolean;
 }
 
 /** Younger events may still be on their way. */
@@ -44,7 +46,11 @@ const YOUNGEST_MINUTES = 15;
 /** An event can appear in the list later than `created` says. */
 const OVERLAP_MINUTES = 60;
 
+const CRASHED = "Crashed";
+
 const minutes = (number: number): SQL => sql`${number}::int * interval '1 minute'`;
+const oldest = (days: number): SQL => sql`now() - ${days}::int * interval '1 day'`;
+const sinceOf = (since: Date | null): SQL => sql`${since?.toISOString() ?? null}::timestamptz`;
 const newest = sql`now() - ${minutes(YOUNGEST_MINUTES)}`;
 
 /**
@@ -55,9 +61,8 @@ export function beginRuns(
   accounts: readonly string[],
   { intervalMinutes, days, since }: Reach,
 ): Write {
-  const oldest = sql`now() - ${days}::int * interval '1 day'`;
-  const from = sql`greatest(${oldest}, last.window_to - ${minutes(OVERLAP_MINUTES)},
-    ${since?.toISOString() ?? null}::timestamptz)`;
+  const from = sql`greatest(${oldest(days)}, last.window_to - ${minutes(OVERLAP_MINUTES)},
+    ${sinceOf(since)})`;
   return sql`
     insert into ${runs} (account, window_from, window_to)
     select walked.account, ${from}, ${newest}
@@ -75,20 +80,41 @@ export function beginRuns(
     returning 1`;
 }
 
-/** A walk from `since` on, of one account, at once; one that is under way begins anew. */
+/**
+ * A walk from `since` on, of one account, at once; one that is under way begins anew. It leaves no
+ * hole behind the last complete one: what it has seen is taken as seen by those that follow.
+ */
 export function requestRun(account: string, since: Date): Write {
+  const from = sql`${since.toISOString()}::timestamptz`;
   return sql`
     insert into ${runs} (account, window_from, window_to)
-    select ${account}::text, ${since.toISOString()}::timestamptz, ${newest}
-    where ${since.toISOString()}::timestamptz < ${newest} and ${insideTransaction}
+    select ${account}::text, least(${from}, coalesce(
+        (select max(window_to) from ${runs}
+          where ${runs.account} = ${account} and ${runs.completedAt} is not null)
+          - ${minutes(OVERLAP_MINUTES)},
+        now() - interval '30 days')), ${newest}
+    where ${from} < ${newest} and ${insideTransaction}
     on conflict (account) where completed_at is null do update set
       window_from = least(${runs.windowFrom}, excluded.window_from), window_to = excluded.window_to,
       cursor = null, available_at = now(), fence = ${runs.fence} + 1
     returning 1`;
 }
 
-/** One walk that may go on, the longest due first, as ours. */
-export function claimRun(accounts: readonly string[], leaseSeconds: number): Write {
+/** Whether any walk of the account is on record. */
+export function isKnown(account: string): Write {
+  return sql`select from ${runs} where ${runs.account} = ${account} limit 1`;
+}
+
+/**
+ * One walk that may go on, the longest due first, as ours; its window never wider than the reach.
+ * A page that was begun and left no record may have ended the Worker: it shows, and counts.
+ */
+export function claimRun(
+  accounts: readonly string[],
+  { days, since }: Reach,
+  leaseSeconds: number,
+): Write {
+  const crashed = sql`${runs.claimedAt} is not null`;
   return sql`
     with picked as materialized (
       select id from ${runs}
@@ -96,10 +122,14 @@ export function claimRun(accounts: readonly string[], leaseSeconds: number): Wri
         and ${runs.account} in (select account from ${asTable(accounts)})
       order by ${runs.availableAt} limit 1 for update skip locked
     )
-    update ${runs} set fence = ${runs.fence} + 1, available_at = ${leaseEnd(leaseSeconds)}
+    update ${runs} set fence = ${runs.fence} + 1, available_at = ${leaseEnd(leaseSeconds)},
+      claimed_at = now(), failures = ${runs.failures} + (${crashed})::int,
+      last_error = case when ${crashed} then ${CRASHED} else ${runs.lastError} end
     from picked where ${runs.id} = picked.id and ${insideTransaction}
     returning ${runs.id}::int as id, ${runs.fence}::int as fence, ${runs.account}, ${runs.cursor},
-      extract(epoch from ${runs.windowFrom})::int as window_from,
+      ${runs.lastError} is not distinct from ${CRASHED} as crashed,
+      extract(epoch from greatest(${runs.windowFrom}, ${oldest(days)}, ${sinceOf(since)}))::int
+        as window_from,
       extract(epoch from ${runs.windowTo})::int as window_to`;
 }
 
@@ -107,9 +137,11 @@ export function claimRun(accounts: readonly string[], leaseSeconds: number): Wri
 export function recordPage(run: ClaimedRun, page: PageCounts, leaseSeconds: number): Write {
   return sql`
     update ${runs} set pages = ${runs.pages} + 1, events = ${runs.events} + ${page.events}::int,
-      missing = ${runs.missing} + ${page.missing}::int, failures = 0, last_error = null,
+      missing = ${runs.missing} + ${page.missing}::int,
+      unusable = ${runs.unusable} + ${page.unusable}::int, failures = 0, last_error = null,
       cursor = coalesce(${page.cursor}::text, ${runs.cursor}),
-      completed_at = case when ${page.complete}::boolean then now() end,
+      completed_at = case when ${page.cursor}::text is null then now() end,
+      claimed_at = case when ${page.cursor}::text is not null then now() end,
       available_at = ${leaseEnd(leaseSeconds)}
     where ${isHeldBy(run)} and ${insideTransaction}
     returning 1`;
@@ -117,7 +149,7 @@ export function recordPage(run: ClaimedRun, page: PageCounts, leaseSeconds: numb
 
 /** Nobody walks on for now; whoever comes next goes on from the last page that was recorded. */
 export function releaseRun(run: ClaimedRun): Write {
-  return sql`update ${runs} set available_at = now(), fence = ${runs.fence} + 1
+  return sql`update ${runs} set available_at = now(), claimed_at = null, fence = ${runs.fence} + 1
     where ${isHeldBy(run)} and ${insideTransaction}`;
 }
 
@@ -135,7 +167,7 @@ export interface SweepFailure {
 export function recordSweepFailure(run: ClaimedRun, failure: SweepFailure): Write {
   const { code, retryAfterSeconds, backoffCapSeconds, fromTheStart } = failure;
   return sql`
-    update ${runs} set failures = ${runs.failures} + 1, last_error = ${code},
+    update ${runs} set failures = ${runs.failures} + 1, last_error = ${code}, claimed_at = null,
       cursor = case when ${fromTheStart}::boolean then null else ${runs.cursor} end,
       fence = ${runs.fence} + 1,
       available_at = now() + interval '1 second' * greatest(${retryAfterSeconds}::int,

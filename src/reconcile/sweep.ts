@@ -7,14 +7,20 @@
  * (v2) notification: https://docs.stripe.com/api/events/list
  */
 import { sql } from "drizzle-orm";
-import type { Connection, Row, Write } from "../db/connect.ts";
+import { type Connection, type Row, sqlStateOf, type Write } from "../db/connect.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { concerns, type EndpointRules } from "../inbox/rules.ts";
 import { store } from "../inbox/transitions.ts";
-import { log } from "../log.ts";
+import { errorClass, log } from "../log.ts";
 import { CallFailed } from "../stripe/api.ts";
-import type { EventPage, ListedEvent, ListEvents } from "../stripe/lists.ts";
+import {
+  type EventQuery,
+  LIST_STANDS_STILL,
+  LARGEST_PAGE,
+  type ListedEvent,
+  type ListEvents,
+} from "../stripe/lists.ts";
 import { eventFromApi } from "../stripe/verify.ts";
 import * as sweepRuns from "./sweep-runs.ts";
 import { type ClaimedRun, OWN_ACCOUNT, type Reach } from "./sweep-runs.ts";
@@ -32,13 +38,30 @@ export interface SweepPolicy {
 export interface SweptPage {
   readonly account: string;
   readonly events: number;
-  readonly missing: number;
-  /** Null: it was the last page. */
+  /** The gaps that were put on record, of one endpoint each. */
+  readonly gaps: readonly Gap[];
+  /** Null: it was the last page, or somebody else walks on. */
   readonly next: ClaimedRun | null;
-  /** Why there was no page, if there was none. */
-  readonly error: string | null;
 }
 
+export interface Gap {
+  readonly endpoint: string;
+  readonly id: string;
+  readonly type: string;
+  readonly lateSeconds: number;
+}
+
+/** There was no page. */
+export interface SweepFailed {
+  readonly account: string;
+  /** A class or code. */
+  readonly error: string;
+  /** Whether it is Stripe that failed, and not we. */
+  readonly byStripe: boolean;
+}
+
+/** After a page that left no record: it may have been too much for the Worker's memory. */
+const CAREFUL_PAGE = 10;
 /** Stripe's list ends 30 days back: that leaves some days to do something about it. */
 const OVERDUE_DAYS = 25;
 
@@ -47,7 +70,7 @@ export async function claimSweep(db: Connection, policy: SweepPolicy): Promise<C
   const accounts = [OWN_ACCOUNT, ...policy.connectedAccounts];
   const [, claimed] = await inOneFlight(db, policy.timeouts, [
     sweepRuns.beginRuns(accounts, policy.reach),
-    sweepRuns.claimRun(accounts, policy.leaseSeconds),
+    sweepRuns.claimRun(accounts, policy.reach, policy.leaseSeconds),
   ]);
   const row = claimed?.[0];
   return row ? toRun(row) : null;
@@ -60,32 +83,50 @@ export async function sweepPage(
   list: ListEvents,
   endpoints: readonly EndpointRules[],
   policy: SweepPolicy,
-): Promise<SweptPage> {
-  const { timeouts, leaseSeconds } = policy;
-  const page = await readPage(list, run, endpoints);
-  if (page instanceof CallFailed) return fail(db, run, page, policy);
+): Promise<SweptPage | SweepFailed> {
+  try {
+    return await walkPage(db, run, list, endpoints, policy);
+  } catch (error) {
+    if (db.isLost()) throw error;
+    return fail(db, run, error, policy);
+  }
+}
 
-  const wanted = page.events.flatMap((event) => destinations(event, run, endpoints));
+async function walkPage(
+  db: Connection,
+  run: ClaimedRun,
+  list: ListEvents,
+  endpoints: readonly EndpointRules[],
+  { timeouts, leaseSeconds }: SweepPolicy,
+): Promise<SweptPage> {
+  const ours = endpoints.filter(
+    ({ accounts }) => (accounts === "own") === (run.account === OWN_ACCOUNT),
+  );
+  const page = await list(queryOf(run, ours));
+  const wanted = page.events.flatMap((event) => destinations(event, run, ours));
+  if (wanted.length === 0) assertRightMode(page.events, run, ours);
   const known = await readKnown(db, wanted, timeouts);
   const missing = wanted.filter(
     ({ endpoint, event }) => !known.has(keyOf(endpoint.name, event.id)),
   );
-  const stores = missing.flatMap((one) => storeMissing(one, run));
-  const cursor = page.events.at(-1)?.id ?? null;
-  const complete = !page.more || cursor === null;
+  const stores = missing.flatMap((one) => storeMissing(one, run) ?? []);
+  const unusable = page.unusable + missing.length - stores.length;
+  if (unusable > 0) log("error", "sweep_unusable", { account: run.account, events: unusable });
   const [recorded, ...gaps] = await inOneFlight(db, timeouts, [
     sweepRuns.recordPage(
       run,
-      { events: page.events.length, missing: missing.length, cursor, complete },
+      { events: page.events.length, missing: stores.length, unusable, cursor: page.next },
       leaseSeconds,
     ),
     ...stores,
   ]);
-  for (const gap of gaps.flat()) logGap(gap);
-  // Somebody else walks on, if the record was not ours to make.
-  const next = complete || !recorded?.[0] ? null : { ...run, cursor };
-  const { account } = run;
-  return { account, events: page.events.length, missing: gaps.flat().length, next, error: null };
+  const goesOn = page.next !== null && recorded?.[0] !== undefined;
+  return {
+    account: run.account,
+    events: page.events.length,
+    gaps: gaps.flat().map(toGap),
+    next: goesOn ? { ...run, cursor: page.next, crashed: false } : null,
+  };
 }
 
 /** Leaves a walk where it is, for whoever comes next. */
@@ -97,15 +138,19 @@ export async function releaseSweep(
   await inOneFlight(db, timeouts, [sweepRuns.releaseRun(run)]);
 }
 
-/** Has an account swept from then on, at once. @returns false when there is nothing to sweep yet. */
+/** Has an account swept from then on, at once. */
 export async function requestSweep(
   db: Connection,
   account: string,
   since: Date,
   timeouts: Timeouts,
-): Promise<boolean> {
+): Promise<"requested" | "nothing to sweep yet" | "unknown account"> {
+  if (account !== OWN_ACCOUNT) {
+    const [known] = await inOneFlight(db, timeouts, [sweepRuns.isKnown(account)]);
+    if (!known?.[0]) return "unknown account";
+  }
   const [requested] = await inOneFlight(db, timeouts, [sweepRuns.requestRun(account, since)]);
-  return requested?.[0] !== undefined;
+  return requested?.[0] ? "requested" : "nothing to sweep yet";
 }
 
 /** The accounts of which no complete sweep has seen the last weeks: soon nobody can any more. */
@@ -123,41 +168,38 @@ export async function findOverdue(
   }));
 }
 
-async function readPage(
-  list: ListEvents,
-  { account, windowFrom, windowTo, cursor }: ClaimedRun,
+function queryOf(
+  { account, windowFrom, windowTo, cursor, crashed }: ClaimedRun,
   endpoints: readonly EndpointRules[],
-): Promise<EventPage | CallFailed> {
+): EventQuery {
   const types = new Set(endpoints.flatMap(({ handlers }) => Object.keys(handlers)));
-  try {
-    return await list({
-      account: account === OWN_ACCOUNT ? null : account,
-      from: windowFrom,
-      to: windowTo,
-      after: cursor,
-      types: [...types],
-    });
-  } catch (error) {
-    if (error instanceof CallFailed) return error;
-    throw error;
-  }
+  return {
+    account: account === OWN_ACCOUNT ? null : account,
+    from: windowFrom,
+    to: windowTo,
+    after: cursor,
+    types: [...types],
+    limit: crashed ? CAREFUL_PAGE : LARGEST_PAGE,
+  };
 }
 
 async function fail(
   db: Connection,
   run: ClaimedRun,
-  { kind, code, retryAfterSeconds }: CallFailed,
+  error: unknown,
   { timeouts, backoffCapSeconds }: SweepPolicy,
-): Promise<SweptPage> {
+): Promise<SweepFailed> {
+  const call = error instanceof CallFailed ? error : null;
+  const code = call?.code ?? sqlStateOf(error) ?? errorClass(error);
   await inOneFlight(db, timeouts, [
     sweepRuns.recordSweepFailure(run, {
       code,
-      retryAfterSeconds: retryAfterSeconds ?? 0,
+      retryAfterSeconds: call?.retryAfterSeconds ?? 0,
       backoffCapSeconds,
-      fromTheStart: kind === "refused" && run.cursor !== null,
+      fromTheStart: call?.kind === "refused" || call?.code === LIST_STANDS_STILL,
     }),
   ]);
-  return { account: run.account, events: 0, missing: 0, next: null, error: code };
+  return { account: run.account, error: code, byStripe: call !== null };
 }
 
 interface Destination {
@@ -177,6 +219,23 @@ function destinations(
     .map((endpoint) => ({ endpoint, event }));
 }
 
+/**
+ * A key of Stripe's other mode lists events that no endpoint takes: such a sweep would come to its
+ * end, and have seen nothing.
+ *
+ * @throws CallFailed
+ */
+function assertRightMode(
+  events: readonly ListedEvent[],
+  run: ClaimedRun,
+  endpoints: readonly EndpointRules[],
+): void {
+  const inBothModes = endpoints.map((endpoint) => ({ ...endpoint, livemode: null }));
+  if (events.some((event) => destinations(event, run, inBothModes).length > 0)) {
+    throw new CallFailed("not now", "WrongMode");
+  }
+}
+
 async function readKnown(
   db: Connection,
   wanted: readonly Destination[],
@@ -191,7 +250,8 @@ async function readKnown(
   return new Set(rows.map((row) => keyOf(String(row["endpoint"]), String(row["event_id"]))));
 }
 
-function storeMissing({ endpoint, event: listed }: Destination, run: ClaimedRun): Write[] {
+/** @returns null for what the receiver would not take either. */
+function storeMissing({ endpoint, event: listed }: Destination, run: ClaimedRun): Write | null {
   const event = eventFromApi(listed.json());
   if ("invalid" in event) {
     log("error", "sweep_unusable", {
@@ -199,24 +259,19 @@ function storeMissing({ endpoint, event: listed }: Destination, run: ClaimedRun)
       endpoint: endpoint.name,
       detail: event.detail,
     });
-    return [];
+    return null;
   }
-  return [
-    sweepRuns.recordGap(
-      store({ endpoint, event }, null),
-      { endpoint: endpoint.name, event: listed },
-      run,
-    ),
-  ];
+  const gap = { endpoint: endpoint.name, event: listed };
+  return sweepRuns.recordGap(store({ endpoint, event }, null), gap, run);
 }
 
-function logGap(gap: Row): void {
-  log("warn", "sweep_gap", {
-    endpoint: String(gap["endpoint"]),
-    id: String(gap["event_id"]),
-    type: String(gap["event_type"]),
-    late_seconds: Number(gap["late_seconds"]),
-  });
+function toGap(row: Row): Gap {
+  return {
+    endpoint: String(row["endpoint"]),
+    id: String(row["event_id"]),
+    type: String(row["event_type"]),
+    lateSeconds: Number(row["late_seconds"]),
+  };
 }
 
 function keyOf(endpoint: string, eventId: string): string {
@@ -232,5 +287,6 @@ function toRun(row: Row): ClaimedRun {
     windowFrom: Number(row["window_from"]),
     windowTo: Number(row["window_to"]),
     cursor: typeof cursor === "string" ? cursor : null,
+    crashed: row["crashed"] === true,
   };
 }

@@ -37,6 +37,8 @@ export class CallFailed extends Error {
 const CALL_TIMEOUT_MS = 20_000;
 /** https://docs.stripe.com/api/idempotent_requests */
 const LONGEST_KEY = 255;
+/** Whoever asks for more is asked again all the same. */
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
 /** Tries each call once: what follows from a failure is decided by whoever keeps the journal. */
 export function createStripe({ key, url }: StripeApi, fetcher: typeof fetch = fetch): Stripe {
@@ -96,7 +98,7 @@ function asCallFailed(error: unknown): CallFailed {
 
 function readRetryAfter(header: string | undefined): number | null {
   if (header === undefined || !/^\d{1,9}$/.test(header)) return null;
-  return Number(header);
+  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS);
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Raw bytes, header and secrets in; a VerifiedEvent out, or what is wrong with them.
  * Only this file makes a VerifiedEvent: from a signed body, from an inbox row that was one, or from
- * what Stripe's own API answered.
+ * what Stripe's own API answered: an event, or an object told as the event that was missed.
  */
 import { Stripe } from "stripe";
 import * as v from "valibot";
@@ -50,8 +50,8 @@ const LONGEST_NAME = 255;
 const JsonObject = v.custom<Readonly<Record<string, unknown>>>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 );
-const EventId = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/));
-const EventType = v.pipe(
+export const EventId = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/));
+export const EventType = v.pipe(
   v.string(),
   v.check((type) => type !== "" && Array.from(type).length <= LONGEST_NAME && isStorableText(type)),
 );
@@ -112,7 +112,7 @@ export function eventFromInbox(json: string, altered: boolean): VerifiedEvent {
 }
 
 /**
- * An event as Stripe's API answered it to our own key.
+ * An event as Stripe's API answered it to our own key, or one that tells what that answered.
  *
  * @param json its text.
  */

@@ -96,6 +96,17 @@ test("Retry-After is honoured", async () => {
   expect(row?.["seconds"]).toBeGreaterThan(70);
 });
 
+test.each([
+  [0, 2],
+  [99_999_999, 3_600],
+])("Retry-After of %i s is a delay of %i s", async (retryAfterSeconds, delaySeconds) => {
+  const outbound = await openOutbound({
+    api: { fault: () => ({ status: 429, retryAfterSeconds }) },
+  });
+  await oneSent(outbound);
+  expect(await outbound.consume(outbound.queue.messages)).toEqual([{ delaySeconds }]);
+});
+
 test.each([401, 403])(
   "an answer of %i speaks of our API key: the call is made again, and no person needed",
   async (status) => {

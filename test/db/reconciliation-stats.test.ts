@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { readReconciliationStats } from "../../src/reconcile/stats.ts";
 import { openConnection } from "./holders.ts";
-import { aPayment, HOUR, openReconciled, somePayments, sweepsAge } from "./reconciled.ts";
+import { aPayment, BOTH, HOUR, openReconciled, somePayments, sweepsAge } from "./reconciled.ts";
 
 const TIMEOUTS = { lockTimeoutMs: 3_000, statementTimeoutMs: 5_000 };
 
@@ -18,6 +18,7 @@ test("where nothing was ever swept, there is nothing to tell", async () => {
 
 test("how long nobody has looked, and why, what was missing, and what waits for a person", async () => {
   const reconciled = await openReconciled({
+    endpoints: BOTH,
     env: { STRIPE_CONNECTED_ACCOUNTS: "acct_gone" },
     api: { listFault: ({ account }) => (account === null ? null : { status: 403 }) },
   });

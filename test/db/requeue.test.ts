@@ -159,6 +159,18 @@ test("a message that vanished on its way is sent again, by its id or with all th
   expect(rows).toEqual([{ done: true }, { done: true }, { done: true }]);
 });
 
+test("a call that waits to be tried again need not wait, once a person says so", async () => {
+  const limited = { status: 429, retryAfterSeconds: 3_000 };
+  const outbound = await openOutbound({ api: { fault: ({ n }) => (n === 1 ? limited : null) } });
+  const { inbox, queue } = outbound;
+  await inbox.deliver(anInvoiceEvent());
+  await outbound.consume(queue.messages);
+  expect((await requeue(inbox, "--not-done", "0", "--yes")).text).toContain("1 are due now");
+  await inbox.tick();
+  expect(await outbound.consume(queue.messages.slice(1))).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
+});
+
 test("a message that could not be read is sent again, and has its effect, once the code is right", async () => {
   const outbound = await openOutbound();
   const { inbox, queue } = outbound;

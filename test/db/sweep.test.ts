@@ -207,11 +207,64 @@ test("a sweep that a person asks for begins at once, from the day given, and beg
   ).toEqual([{ cursor: null, wide: true }]);
 });
 
+test("a sweep that is asked for leaves no hole behind the last complete one", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, happened, settle } = reconciled;
+  await inbox.tick();
+  await sweepsAge(reconciled, "5 days");
+  happened({ minutes: 3 * 24 * 60 }, aPayment());
+  await runCli("sweep", inbox, "--since", "1d");
+  await settle();
+  expect(await inbox.books()).toMatchObject({ entries: 1 });
+});
+
+test("one that is asked for before any was complete goes as far back as any", async () => {
+  const { inbox, happened, settle } = await openReconciled();
+  happened({ minutes: 20 * 24 * 60 }, aPayment());
+  await runCli("sweep", inbox, "--since", "1d");
+  await settle();
+  expect(await inbox.books()).toMatchObject({ entries: 1 });
+});
+
+test("no sweep reaches behind the time for which keys are kept", async () => {
+  const { inbox, happened, settle } = await openReconciled({
+    env: { RETENTION_DAYS: "7", TOMBSTONE_DAYS: "7" },
+  });
+  const [forgotten, known] = [aPayment(), aPayment()];
+  happened({ minutes: 7 * 24 * 60 }, forgotten);
+  happened({ minutes: 5 * 24 * 60 }, known);
+  await runCli("sweep", inbox, "--since", "20d");
+  await settle();
+  expect(await inbox.rows("select event_id from sweep_gaps")).toEqual([{ event_id: known.id }]);
+});
+
+test("a key of the other mode is a failure, and no complete sweep", async () => {
+  const reconciled = await openReconciled({ env: { STRIPE_LIVEMODE: "true" } });
+  reconciled.happened(HOUR, aPayment());
+  await reconciled.inbox.tick();
+  expect(await sweepRows(reconciled)).toMatchObject([
+    { complete: false, last_error: "WrongMode", missing: 0 },
+  ]);
+});
+
+test("more types than Stripe can be asked for are all asked for", async () => {
+  const types = Array.from({ length: 21 }, (_, n) => [`invoice.made_up_${n}`, () => []]);
+  const handlers = { ...invoiceHandlers, ...Object.fromEntries(types) };
+  const { inbox, api, happened } = await openReconciled({
+    endpoints: { billing: { ...BILLING, handlers } },
+  });
+  happened(HOUR, aPayment(), { ...aPayment(), type: "customer.updated" });
+  await inbox.tick();
+  expect(await inbox.books()).toMatchObject({ inbox: 1 });
+  expect(String(api.lists.requests[0]?.parameters)).not.toContain("types");
+});
+
 test.each([
   ["no day", []],
   ["what is no day", ["--since", "last week"]],
   ["a day to come", ["--since", "2999-01-01"]],
   ["no account's id", ["--since", "2026-11-01", "--account", "cus_1"]],
+  ["an account that nobody sweeps", ["--since", "2026-11-01", "--account", "acct_1"]],
 ])("a sweep from %s is refused, with the help", async (_, flags) => {
   const { inbox } = await openReconciled();
   const ran = await runCli("sweep", inbox, ...flags);

@@ -8,19 +8,29 @@ import { query } from "../worker/testbed.ts";
 import { type Ran, runCliWith } from "./cli.ts";
 import { aPayment, HOUR, openReconciled, type Reconciled } from "./reconciled.ts";
 
-function verify({ inbox, api }: Reconciled, ...flags: string[]): Promise<Ran> {
-  const env = {
+function verify(reconciled: Reconciled, ...flags: string[]): Promise<Ran> {
+  return verifyWith(reconciled, {}, "--since", "2020-01-01", ...flags);
+}
+
+function verifyWith(
+  { inbox, api }: Reconciled,
+  env: Readonly<Record<string, string>>,
+  ...flags: string[]
+): Promise<Ran> {
+  const given = {
     DATABASE_URL: inbox.databaseUrl,
     STRIPE_API_KEY: "sk_test_made_up",
     STRIPE_API_URL: api.url,
+    STRIPE_LIVEMODE: "false",
   };
-  return runCliWith(env, "verify", "--since", "2020-01-01", ...flags);
+  return runCliWith({ ...given, ...env }, "verify", ...flags);
 }
 
 /** An invoice that is booked here as it is at Stripe. */
 async function booked({ inbox, happened }: Reconciled, facts: Partial<InvoiceFacts> = {}) {
   const event = aPayment("invoice.paid", facts);
   await inbox.deliver(event);
+  await inbox.rows("update invoices set updated_at = updated_at - interval '1 hour'");
   happened(HOUR, event);
   return String(event.data?.object["id"]);
 }
@@ -35,7 +45,7 @@ test("where all agree, it says so, and exits with 0", async () => {
   for (let invoices = 0; invoices < 3; invoices++) await booked(reconciled);
   expect(await verify(reconciled)).toEqual({
     status: 0,
-    text: "3 invoices compared: 0 differences are open.\n",
+    text: "3 invoices compared: 0 differences.\n",
   });
   expect(await found(reconciled)).toEqual([]);
 });
@@ -80,7 +90,7 @@ test("one planted difference of each kind is found, and nothing else; a second r
   for (const [kind, id] of Object.entries(planted)) {
     expect(ran.text).toMatch(new RegExp(`^${kind}  ${id}  .*\\(opened\\)$`, "m"));
   }
-  expect(ran.text).toContain("126 invoices compared: 6 differences are open.");
+  expect(ran.text).toContain("126 invoices compared: 6 differences.");
   const rows = await found(reconciled);
   expect(rows.map((row) => [row["kind"], row["object_id"]])).toEqual(
     Object.entries(planted).toSorted(([a], [b]) => a.localeCompare(b)),
@@ -117,7 +127,8 @@ test("--repair does what was missed through the handlers, and leaves the rest to
     entries: before.entries + 1,
     messages: before.messages + 1,
   });
-  expect((await verify(reconciled)).text).toContain("4 differences are open.");
+  expect(ran.text).toContain("6 differences, 2 of them settled.");
+  expect((await verify(reconciled)).text).toContain(": 4 differences.");
 });
 
 test("a difference that was put right is gone; one that a person only said was is opened again", async () => {
@@ -134,7 +145,10 @@ test("a difference that was put right is gone; one that a person only said was i
   );
 
   const ran = await verify(reconciled);
-  expect(ran).toMatchObject({ status: 1, text: expect.stringContaining("1 differences are open") });
+  expect(ran).toMatchObject({
+    status: 1,
+    text: expect.stringContaining("2 differences, 1 of them settled."),
+  });
   // The void of a paid invoice stays a fact; what was to be put right was not.
   expect(ran.text).toMatch(/^void_after_paid .*\(settled\)$/m);
   expect(ran.text).toMatch(/^missing_at_stripe .*\(opened\)$/m);
@@ -155,8 +169,28 @@ test("an invoice that changed at Stripe in the last 15 minutes is not compared y
   happened({ minutes: 1 }, event);
   expect(await verify(reconciled)).toEqual({
     status: 0,
-    text: "1 invoices compared, 1 changed too lately to be compared: 0 differences are open.\n",
+    text: "1 invoices compared, 1 changed too lately to be compared: 0 differences.\n",
   });
+});
+
+test("nor is one that was booked here in the last 15 minutes, and is unknown to Stripe", async () => {
+  const reconciled = await openReconciled();
+  await booked(reconciled);
+  await reconciled.inbox.deliver(aPayment());
+  expect(await verify(reconciled)).toMatchObject({
+    status: 0,
+    text: expect.stringContaining("1 changed too lately"),
+  });
+});
+
+test("a list that stands still is the end, and says so", async () => {
+  const invoice = aPayment().data?.object;
+  const body = { object: "list", data: [invoice], has_more: true };
+  const reconciled = await openReconciled({
+    api: { listFault: ({ path }) => (path === "/v1/invoices" ? { status: 200, body } : null) },
+  });
+  const ran = await verify(reconciled);
+  expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("ListStandsStill") });
 });
 
 test("a draft that never was here, or was deleted at Stripe, is no difference", async () => {
@@ -167,6 +201,141 @@ test("a draft that never was here, or was deleted at Stripe, is no difference", 
   const deleted = aPayment("invoice.created", { status: "draft", amountPaid: 0 });
   await inbox.deliver(deleted);
   expect(await verify(reconciled)).toMatchObject({ status: 0 });
+});
+
+test("a payment that was missed is found however old its invoice is", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, happened } = reconciled;
+  await booked(reconciled);
+  const open = aPayment("invoice.finalized", { status: "open", amountPaid: 0, total: 4200 });
+  const id = String(open.data?.object["id"]);
+  await inbox.deliver(open);
+  await inbox.rows("update invoices set updated_at = now() - interval '90 days'");
+  happened(HOUR, aPayment("invoice.paid", { id }));
+  const ran = await verifyWith(reconciled, {}, "--since", "7d", "--repair");
+  expect(ran.text).toMatch(new RegExp(`^missing_here  ${id}  .*\\(repaired\\)$`, "m"));
+  expect(await inbox.rows("select amount from ledger_entries where invoice_id = $1", [id])).toEqual(
+    [{ amount: "4200" }],
+  );
+});
+
+test.each([
+  ["a currency there", { currency: "usd" }],
+  ["an amount there", { amount_paid: 1 }],
+])("%s that is another one than was booked is found", async (_, fields) => {
+  const reconciled = await openReconciled();
+  await booked(reconciled);
+  reconciled.api.lists.changeInvoice(await booked(reconciled), fields);
+  expect((await verify(reconciled)).text).toMatch(/^payment_mismatch .*\(opened\)$/m);
+});
+
+test("an invoice's own amount is compared, too, and an open one's currency", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, happened } = reconciled;
+  const paid = await booked(reconciled);
+  await inbox.rows("update invoices set amount_paid = 4201 where id = $1", [paid]);
+  const open = aPayment("invoice.finalized", { status: "open", amountPaid: 0, total: 4200 });
+  await inbox.deliver(open);
+  happened(HOUR, open);
+  await inbox.rows("update invoices set currency = 'usd' where status = 'open'");
+  expect((await verify(reconciled)).text).toContain("2 differences.");
+});
+
+test.each([
+  ["uncollectible", "invoice.marked_uncollectible", { status: "uncollectible", amountPaid: 0 }],
+  ["free", "invoice.paid", { total: 0, amountPaid: 0 }],
+  ["void", "invoice.voided", { status: "void", amountPaid: 0 }],
+] as const)("an invoice that is %s on both sides is no difference", async (_, type, facts) => {
+  const reconciled = await openReconciled();
+  const event = aPayment(type, facts);
+  await reconciled.inbox.deliver(event);
+  reconciled.happened(HOUR, event);
+  expect(await verify(reconciled)).toMatchObject({ status: 0 });
+});
+
+test("a part that was paid of an open invoice is no difference", async () => {
+  const reconciled = await openReconciled();
+  const event = aPayment("invoice.payment_succeeded", {
+    status: "open",
+    total: 4200,
+    amountPaid: 0,
+  });
+  await reconciled.inbox.deliver(event);
+  reconciled.happened(HOUR, event);
+  reconciled.api.lists.changeInvoice(String(event.data?.object["id"]), { amount_paid: 1000 });
+  expect(await verify(reconciled)).toMatchObject({ status: 0 });
+});
+
+test("what is a connected account's is left out, and never booked as ours", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, api, happened } = reconciled;
+  await booked(reconciled);
+  const theirs = await booked(reconciled);
+  api.lists.removeInvoice(theirs);
+  happened(HOUR, aPayment("invoice.paid", { id: theirs }, { account: "acct_1" }));
+  happened(HOUR, aPayment("invoice.paid", {}, { account: "acct_1" }));
+  const before = await inbox.books();
+  const env = { STRIPE_CONNECTED_ACCOUNTS: "acct_1" };
+  const ran = await verifyWith(reconciled, env, "--since", "7d", "--repair");
+  expect(ran).toMatchObject({ status: 0 });
+  expect(await inbox.books()).toEqual(before);
+});
+
+test("a key of the other mode is refused before anything is put on record", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, happened } = reconciled;
+  happened(HOUR, aPayment());
+  const ran = await verifyWith(
+    reconciled,
+    { STRIPE_LIVEMODE: "true" },
+    "--since",
+    "2020-01-01",
+    "--repair",
+  );
+  expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("STRIPE_LIVEMODE") });
+  expect(await inbox.books()).toMatchObject({ inbox: 0, entries: 0, discrepancies: 0 });
+});
+
+test("what waits, or needs review, is left to that: nothing is repaired past it", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, happened } = reconciled;
+  await booked(reconciled);
+  const unusable = aPayment("invoice.paid", { amountPaid: -1, total: 4200 });
+  await inbox.deliver(unusable);
+  const id = String(unusable.data?.object["id"]);
+  happened(HOUR, aPayment("invoice.paid", { id }));
+  const ran = await verify(reconciled, "--repair");
+  expect(ran.text).toMatch(new RegExp(`\\(opened; ${unusable.id} needs review\\)$`, "m"));
+  expect(await inbox.books()).toMatchObject({ inbox: 2, entries: 1 });
+});
+
+test("a repair in vain is not recorded again by the next one", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, api, happened } = reconciled;
+  await booked(reconciled);
+  const event = aPayment();
+  happened(HOUR, event);
+  api.lists.changeInvoice(String(event.data?.object["id"]), { amount_paid: 0.5 });
+  const rows = async () => (await inbox.books()).inbox;
+  const before = await rows();
+  await verify(reconciled, "--repair");
+  const once = await rows();
+  await verify(reconciled, "--repair");
+  expect(await rows()).toBe(once);
+  expect(once - before).toBeLessThanOrEqual(1);
+});
+
+test("a contradiction that events opened and a person settled is settled for a comparison, too", async () => {
+  const reconciled = await openReconciled();
+  const { inbox, api } = reconciled;
+  const id = await booked(reconciled);
+  await inbox.deliver(aPayment("invoice.payment_succeeded", { id, amountPaid: 4300 }));
+  await inbox.rows("update discrepancies set resolved_at = now(), resolution = 'ticket 9'");
+  api.lists.changeInvoice(id, { amount_paid: 4300 });
+  await inbox.rows("update invoices set updated_at = now() - interval '1 hour'");
+  expect((await verify(reconciled)).text).toMatch(/^payment_mismatch .*\(settled\)$/m);
+  api.lists.changeInvoice(id, { amount_paid: 9000 });
+  expect((await verify(reconciled)).text).toMatch(/^payment_mismatch .*\(opened\)$/m);
 });
 
 test("a stream told in the shapes of several API versions agrees with itself", async () => {
@@ -191,6 +360,7 @@ test("a key of another account, or mode, puts nothing on record", async () => {
   const reconciled = await openReconciled();
   const { inbox } = reconciled;
   await inbox.deliver(aPayment());
+  await inbox.rows("update invoices set updated_at = updated_at - interval '1 hour'");
   const ran = await verify(reconciled);
   expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("another account") });
   expect(await found(reconciled)).toEqual([]);
@@ -220,6 +390,8 @@ test("whatever is missing to begin with is said, with the help", async () => {
   };
   expect(await refused({})).toContain("--since");
   expect(await refused({}, "--since", "soon")).toContain("--since");
+  expect(await refused({}, "--since", "0d")).toContain("--since");
+  expect(await refused({}, "--since", "2999-01-01")).toContain("future");
   expect(await refused({ DATABASE_URL: "" }, "--since", "7d")).toContain("DATABASE_URL");
   expect(await refused({ STRIPE_API_KEY: "" }, "--since", "7d")).toContain("STRIPE_API_KEY");
 });

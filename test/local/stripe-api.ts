@@ -33,12 +33,12 @@ export interface Telling {
 /**
  * - `lose the answer`: it is done, and the connection closed instead of an answer.
  * - `lose the request`: nothing is done, and the connection is closed.
- * - a status: nothing is done, and that is the answer; a 500 also to each repetition of the call.
+ * - a status: nothing is done, and that is the answer, with this body where one is given; a 500 also to each repetition of the call.
  */
 export type ApiFault =
   | "lose the answer"
   | "lose the request"
-  | { readonly status: number; readonly retryAfterSeconds?: number };
+  | { readonly status: number; readonly retryAfterSeconds?: number; readonly body?: object };
 
 export interface ApiOptions {
   /**
@@ -157,9 +157,9 @@ export async function startStripeApi({
     const failing = (await listFault?.(listing)) ?? null;
     if (typeof failing === "string") return void request.socket.destroy();
     if (failing !== null) {
-      const { status, retryAfterSeconds } = failing;
+      const { status, retryAfterSeconds, body } = failing;
       if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
-      return answer(response, status, apiError("api_error"));
+      return answer(response, status, body ?? apiError("api_error"));
     }
     const found = lists.answer(listing);
     if (found === null) return answer(response, 404, apiError("invalid_request_error"));

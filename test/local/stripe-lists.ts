@@ -37,7 +37,7 @@ interface Listed {
 export class StripeLists {
   readonly requests: ListRequest[] = [];
   readonly #events = new Map<string | null, Listed[]>();
-  readonly #invoices = new Map<string, JsonObject>();
+  readonly #invoices = new Map<string, { account: string | null; invoice: JsonObject }>();
 
   /** An event that happened, in our own account or in one connected to it. */
   addEvent(event: StripeEvent): void {
@@ -50,18 +50,19 @@ export class StripeLists {
     this.#events.set(account ?? null, list);
     const { object: invoice } = event.data ?? {};
     const id = invoice?.["object"] === "invoice" ? invoice["id"] : undefined;
-    if (account !== undefined || !invoice || typeof id !== "string") return;
+    if (!invoice || typeof id !== "string") return;
     if (event.type === "invoice.deleted") this.removeInvoice(id);
-    else this.setInvoice(invoice);
+    else this.setInvoice(invoice, account);
   }
 
-  /** An invoice of our own account, as it is now. */
-  setInvoice(invoice: JsonObject): void {
-    this.#invoices.set(String(invoice["id"]), invoice);
+  /** An invoice as it is now, of our own account or of one connected to it. */
+  setInvoice(invoice: JsonObject, account: string | null = null): void {
+    this.#invoices.set(String(invoice["id"]), { account, invoice });
   }
 
   changeInvoice(id: string, fields: JsonObject): void {
-    this.setInvoice({ ...this.#invoices.get(id), ...fields });
+    const { account = null, invoice } = this.#invoices.get(id) ?? {};
+    this.setInvoice({ ...invoice, ...fields }, account);
   }
 
   removeInvoice(id: string): void {
@@ -86,13 +87,17 @@ export class StripeLists {
       );
     }
     if (path === "/v1/invoices") {
-      const invoices = account === null ? [...this.#invoices.values()] : [];
-      return page(invoices.map(asListed), path, parameters);
+      const theirs = [...this.#invoices.values()].filter((one) => one.account === account);
+      return page(
+        theirs.map(({ invoice }) => asListed(invoice)),
+        path,
+        parameters,
+      );
     }
     const id = /^\/v1\/invoices\/([^/]+)$/.exec(path)?.[1];
     if (id === undefined) return null;
-    const invoice = account === null ? this.#invoices.get(decodeURIComponent(id)) : undefined;
-    return invoice ? { status: 200, body: invoice } : refusal(404, "id");
+    const found = this.#invoices.get(decodeURIComponent(id));
+    return found?.account === account ? { status: 200, body: found.invoice } : refusal(404, "id");
   }
 }
 

@@ -1,0 +1,69 @@
+/** What the operator's commands have in common: which database, from when on, and how they fail. */
+import { InvalidSetting } from "../config.ts";
+import { type Connection, connect, DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
+import { errorClass } from "../log.ts";
+import { CallFailed } from "../stripe/api.ts";
+
+/** What was asked for makes no sense; the message says why. */
+export class Usage extends Error {
+  override readonly name = "Usage";
+}
+
+const DAY_MS = 86_400_000;
+const UNDEFINED_TABLE = "42P01";
+
+/** @throws Usage unless it is a day that has begun (UTC), or a number of days such as `7d`. */
+export function readSince(text: string | undefined): Date {
+  const days = /^([1-9]\d{0,3})d$/.exec(text ?? "")?.[1];
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(text ?? "") ? `${text}` : "";
+  const since = days === undefined ? new Date(day) : new Date(Date.now() - Number(days) * DAY_MS);
+  if (Number.isNaN(since.getTime())) {
+    throw new Usage("--since says from when on: a day such as 2026-11-01, or 7d.");
+  }
+  if (since.getTime() > Date.now()) throw new Usage("--since lies in the future.");
+  return since;
+}
+
+/** On a connection to the database that DATABASE_URL names. */
+export async function withDatabase<T>(use: (db: Connection) => Promise<T>): Promise<T> {
+  const connectionString = process.env["DATABASE_URL"];
+  if (!connectionString) throw new Usage("DATABASE_URL says which database; it is not set.");
+  const pipeline = process.env["PIPELINE"] !== "off";
+  const db = await connect({ connectionString, pipeline }, new AbortController().signal);
+  try {
+    return await use(db);
+  } finally {
+    await db.close();
+  }
+}
+
+/** Says what went wrong, and what to do; never a text that is not our own. */
+export function complain(error: unknown, help: string): void {
+  const usage =
+    error instanceof Usage ||
+    error instanceof InvalidSetting ||
+    (error instanceof TypeError && "code" in error);
+  console.error(usage ? `${error.message}\n\n${help}` : explain(error));
+}
+
+function explain(error: unknown): string {
+  const sqlState = sqlStateOf(error);
+  if (sqlState === UNDEFINED_TABLE) {
+    return "This database lacks our tables: npm run db:migrate (SQLSTATE 42P01)";
+  }
+  const suffix = sqlState === null ? "" : ` (SQLSTATE ${sqlState})`;
+  if (error instanceof DatabaseUnavailable) return `DatabaseUnavailable: ${error.message}${suffix}`;
+  if (error instanceof CallFailed) return explainCall(error);
+  return `${errorClass(error)}${suffix}`;
+}
+
+function explainCall({ code }: CallFailed): string {
+  switch (code) {
+    case "Stripe:401":
+      return "Stripe does not know this STRIPE_API_KEY (Stripe:401)";
+    case "Stripe:403":
+      return "This STRIPE_API_KEY may not read what is to be compared (Stripe:403)";
+    default:
+      return `Stripe could not be asked: ${code}`;
+  }
+}
