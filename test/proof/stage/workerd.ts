@@ -14,6 +14,8 @@ import { unstable_readConfig as readConfig } from "wrangler";
 import { listProcesses } from "../../local/processes.ts";
 import { ROOT } from "../../local/run-file.ts";
 
+const LOOKS_FOR_WORKERD = 500;
+
 export interface WorkerSetup {
   readonly name: string;
   /** The bundle, as `bundle` makes it. */
@@ -91,12 +93,17 @@ export async function startWorkerd(
   const before = new Set(workerds());
   const miniflare = deafToSignals(() => new Miniflare(options));
   await miniflare.ready;
-  const findNew = (): number => {
-    const pid = workerds().find((candidate) => !before.has(candidate));
-    if (pid === undefined) throw new Error("workerd does not run.");
-    return pid;
+  // Other stages' are known; one that was killed here is gone, and its number may come again.
+  const findNew = async (): Promise<number> => {
+    for (let looks = 0; looks < LOOKS_FOR_WORKERD; looks++) {
+      const pid = workerds().find((candidate) => !before.has(candidate));
+      if (pid !== undefined) return pid;
+      // Between its fork and its exec, it has another name.
+      await pause(10);
+    }
+    throw new Error("workerd does not run.");
   };
-  let pid = findNew();
+  let pid = await findNew();
 
   return {
     url: async (worker) => String(await miniflare.unsafeGetDirectURL(worker)),
@@ -120,8 +127,7 @@ export async function startWorkerd(
     },
     revived: async () => {
       await restarted.promise;
-      before.add(pid);
-      pid = findNew();
+      pid = await findNew();
     },
     residentBytes: () => residentBytes(pid),
     pid: () => pid,
