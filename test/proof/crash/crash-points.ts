@@ -63,6 +63,8 @@ export interface CrashPointOptions {
    * a connection for each kind of work: where there is none, it says on it what every tick says.
    */
   readonly idle?: Set<string>;
+  /** Whether messages of Postgres are cut in the middle, too: nobody reads a half of one. [true] */
+  readonly halves?: boolean;
   /** One of those where something must show, and one where it must not, are always among them. */
   readonly mustShow?: (conversation: readonly Boundary[], run: Run) => boolean | null;
   readonly onRun?: (done: number, all: number) => void;
@@ -71,7 +73,14 @@ export interface CrashPointOptions {
 export async function proveCrashPoints(
   stage: Stage,
   path: Path,
-  { ways = WAYS, every = 1, mustShow, idle = new Set(), onRun }: CrashPointOptions = {},
+  {
+    ways = WAYS,
+    every = 1,
+    mustShow,
+    halves = true,
+    idle = new Set(),
+    onRun,
+  }: CrashPointOptions = {},
 ): Promise<PathReport> {
   const other = path.expected ? await playUndisturbed(stage, path.expected) : null;
   const undisturbed = await playUndisturbed(stage, path);
@@ -83,7 +92,9 @@ export async function proveCrashPoints(
   const all = boundaries
     .filter(({ connection }) => !known.has(connection))
     .flatMap((boundary) =>
-      ways.filter((way) => matters(way, boundary, boundaries)).map((way) => ({ way, boundary })),
+      ways
+        .filter((way) => matters(way, boundary, boundaries, halves))
+        .map((way) => ({ way, boundary })),
     );
   const telling = [true, false].map((shows) =>
     all.findIndex((run) => mustShow?.(boundaries, run) === shows),
@@ -142,7 +153,12 @@ function countRows(books: Books, what: string): number {
  * begins, Postgres reports some fifteen parameters, a message each, which nobody reads: the first
  * stands for all.
  */
-function matters(way: Way, boundary: Boundary, conversation: readonly Boundary[]): boolean {
+function matters(
+  way: Way,
+  boundary: Boundary,
+  conversation: readonly Boundary[],
+  halves: boolean,
+): boolean {
   const { from, type } = boundary;
   const previous = messageBefore(boundary, conversation);
   switch (way) {
@@ -150,6 +166,7 @@ function matters(way: Way, boundary: Boundary, conversation: readonly Boundary[]
     case "cut half":
     case "cut after":
       if (isParameter(boundary) && previous && isParameter(previous)) return false;
+      if (way === "cut half" && from === "server") return halves;
       return way !== "cut before" || from === "client" || previous?.from === "client";
     case "kill the Worker":
     case "restart Postgres":
