@@ -36,10 +36,10 @@ const RECEIVING = ALL_PATHS.filter(({ name }) => /^(sync|async)/.test(name));
 const TICKING = ALL_PATHS.filter((path) => !RECEIVING.includes(path));
 const CRASHES = { workers: WORKERS, fault } as const;
 /**
- * Before a message is after the one before it, whichever side that came from; and what the Worker
- * and Postgres do when they end is no different behind a pooler.
+ * Before a message is after the one before it, whichever side that came from, and in the middle of
+ * it is before it; and what the Worker and Postgres do when they end is no different behind a pooler.
  */
-const WAYS_POOLED = ["cut half", "cut after", "terminate the backend"] as const;
+const WAYS_POOLED = ["cut after", "terminate the backend"] as const;
 
 /** What runs in turn; the lanes run beside each other. */
 export const LANES: readonly (readonly Part[])[] = [
@@ -47,8 +47,8 @@ export const LANES: readonly (readonly Part[])[] = [
     onStage("crash-receive", CRASHES, (stage, { say }) =>
       crashPoints("Crash points, receiving", stage, RECEIVING, WAYS, say),
     ),
-    onStage("crash-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
-      crashPoints("Crash points", stage, ALL_PATHS, WAYS_POOLED, say),
+    onStage("crash-receive-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
+      crashPoints("Crash points, receiving", stage, RECEIVING, WAYS_POOLED, say),
     ),
   ],
   [
@@ -83,6 +83,9 @@ export const LANES: readonly (readonly Part[])[] = [
     ),
     onStage("soak-pooled", { workers: SOAK_WORKERS, pooled: true }, (stage, options) =>
       proveSoak({ ...options, stage, seconds: options.soakSeconds / 2 }),
+    ),
+    onStage("crash-tick-pooled", { ...CRASHES, pooled: true }, (stage, { say }) =>
+      crashPoints("Crash points, ticks and the queue", stage, TICKING, WAYS_POOLED, say),
     ),
   ],
 ];
