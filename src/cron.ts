@@ -86,7 +86,7 @@ async function work(
   };
   // Trouble with events keeps no message from leaving, nor a sweep from finding what was missed.
   const drained = await Promise.allSettled([settings.processing ? drainAll() : undefined]);
-  if (settings.dispatch ?? settings.sweep) {
+  if (settings.sweep || (settings.processing && settings.dispatch)) {
     await onConnection(async (db) => {
       const dispatching = dispatch(db, settings, atShare(MESSAGES_UNTIL), counts);
       const dispatched = await Promise.allSettled([dispatching]);

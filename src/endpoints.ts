@@ -42,7 +42,11 @@ export const endpoints: Endpoints = {
 };
 
 /** An endpoint's rules, where it says nothing itself by the settings. */
-export function rulesOf(name: string, endpoint: Endpoint, settings: Settings): EndpointRules {
+export function rulesOf(
+  name: string,
+  endpoint: Endpoint,
+  settings: Pick<Settings, "livemode">,
+): EndpointRules {
   return {
     name,
     livemode: endpoint.livemode ?? settings.livemode,

@@ -2,7 +2,6 @@
 import { InvalidSetting } from "./config.ts";
 import { DatabaseUnavailable, sqlStateOf } from "./db/connect.ts";
 import { errorClass, type Fields } from "./log.ts";
-import { CallFailed } from "./stripe/api.ts";
 
 export function explain(fault: unknown): Fields {
   if (fault instanceof InvalidSetting) {
@@ -12,6 +11,5 @@ export function explain(fault: unknown): Fields {
   if (fault instanceof DatabaseUnavailable) {
     return { error: fault.name, detail: fault.message, sqlstate };
   }
-  if (fault instanceof CallFailed) return { error: fault.name, code: fault.code };
   return { error: errorClass(fault), sqlstate };
 }

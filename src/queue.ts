@@ -31,7 +31,7 @@ const MESSAGE_MS = 30_000;
 const LEASE_SECONDS = 60;
 /**
  * After a fault of ours, such as no database: it doubles with each delivery, so that a hundred of
- * them outlast the four days for which a queue keeps a message.
+ * them take 94 hours of the four days for which a queue keeps a message.
  */
 const FIRST_FAULT_DELAY_SECONDS = 30;
 const LONGEST_FAULT_DELAY_SECONDS = 3_600;

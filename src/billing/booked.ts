@@ -13,7 +13,8 @@ export async function readInvoicesHere(
 ): Promise<ReadonlyMap<string, InvoiceHere>> {
   const read = sql`
     select ${invoices.id} as id, status, ${invoices.currency} as currency,
-      amount_paid::float8 as amount_paid, extract(epoch from updated_at)::float8 as changed_at, amount::float8 as amount, ${ledgerEntries.currency} as booked_currency
+      amount_paid::float8 as amount_paid, extract(epoch from updated_at)::float8 as changed_at,
+      amount::float8 as amount, ${ledgerEntries.currency} as booked_currency
     from ${invoices} left join ${ledgerEntries} on invoice_id = ${invoices.id} and kind = 'payment'
     where ${invoices.id} = any(${sql.param([...ids])}::text[])`;
   const [rows = []] = await inOneFlight(db, timeouts, [read]);

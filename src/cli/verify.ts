@@ -6,9 +6,8 @@ import { parseArgs } from "node:util";
 import { toldAsEvent } from "../billing/repair.ts";
 import { type Books, compareAll, compareFresh, type Compared } from "../billing/verification.ts";
 import { readAccount, readStripeApi } from "../config.ts";
-import { endpoints } from "../endpoints.ts";
+import { endpoints, rulesOf } from "../endpoints.ts";
 import { findUnsettledOf } from "../inbox/review.ts";
-import type { EndpointRules } from "../inbox/rules.ts";
 import { recordFound, resolveDiscrepancy } from "../reconcile/discrepancies.ts";
 import { reprocess } from "../reconcile/reprocess.ts";
 import { invoiceLists } from "../stripe/lists.ts";
@@ -77,28 +76,26 @@ interface Options extends Flags {
 
 async function verify(books: Books, options: Options): Promise<number> {
   const sum = { compared: 0, moving: 0, found: 0, open: 0 };
+  const settleOne = async (one: Compared): Promise<void> => {
+    if (!one.difference) return;
+    sum.found += 1;
+    if (!(await settle(books, one, options))) sum.open += 1;
+  };
   // Before one invoice is known on both sides, another account may have been asked.
   let isOurs = false;
   let held: Compared[] = [];
-  const settleAll = async (differing: readonly Compared[]): Promise<void> => {
-    for (const one of differing) {
-      sum.found += 1;
-      if (!(await settle(books, one, options))) sum.open += 1;
-    }
-  };
   for await (const one of compareAll(books, options.since)) {
     assertMode(one, options.livemode);
     sum[one.moving ? "moving" : "compared"] += 1;
-    if (one.difference) held.push(one);
-    isOurs ||= one.isHere && one.there !== null;
-    if (isOurs && held.length > 0) {
-      const fresh = await compareFresh(
-        books,
-        held.map(({ id }) => id),
-      );
+    if (!isOurs && one.isHere && one.there !== null) {
+      isOurs = true;
+      const ids = held.map(({ id }) => id);
       held = [];
-      await settleAll(fresh.filter(({ difference }) => difference !== null));
+      // What was held back may have been put right since.
+      for (const again of await compareFresh(books, ids)) await settleOne(again);
     }
+    if (isOurs) await settleOne(one);
+    else if (one.difference) held.push(one);
   }
   if (held.some(({ difference }) => difference?.kind === "missing_at_stripe")) {
     return say(
@@ -107,7 +104,7 @@ async function verify(books: Books, options: Options): Promise<number> {
       2,
     );
   }
-  await settleAll(held);
+  for (const one of held) await settleOne(one);
   const moving = sum.moving === 0 ? "" : `, ${sum.moving} changed too lately to be compared`;
   const settled = sum.found === sum.open ? "" : `, ${sum.found - sum.open} of them settled`;
   const differences = sum.found === 1 ? "1 difference" : `${sum.found} differences`;
@@ -150,10 +147,9 @@ async function repairOne(
   if (!told || !difference) return false;
   const endsAt = Date.now() + REPAIR_MS;
   const policy = { ...REPAIR, remainingMs: () => endsAt - Date.now() };
-  const rules = Object.entries(endpoints).map(([name, endpoint]): EndpointRules => {
-    const { accounts, handlers } = endpoint;
-    return { name, accounts, handlers, livemode: endpoint.livemode ?? livemode };
-  });
+  const rules = Object.entries(endpoints).map(([name, endpoint]) =>
+    rulesOf(name, endpoint, { livemode }),
+  );
   const received = await reprocess(books.db, told.json, rules, policy);
   if (received?.outcome !== "processed") return false;
   const [again] = await compareFresh(books, [id]);

@@ -58,25 +58,18 @@ export async function consume(
   policy: ConsumePolicy,
 ): Promise<Consumed> {
   const { timeouts, leaseSeconds } = policy;
-  const message = v.safeParse(Message, body);
-  if (!message.success) return parkUnreadable(db, body, timeouts);
-  const messageId = message.output.message_id;
-  const consequence = findConsequence(message.output, find);
-  if (consequence === "unreadable") return parkUnreadable(db, body, timeouts);
-  if (consequence === null) {
-    await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, null)]);
-    return { outcome: "nothing_follows" };
-  }
-  const { key } = consequence;
-  const [, claimed, states] = await inOneFlight(db, timeouts, [
-    journal.parkUncertain(key),
-    journal.claimCall(key, messageId, leaseSeconds),
-    journal.readCall(key),
-  ]);
-  const row = claimed?.[0];
-  if (!row) return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
-  const call = { key, messageId, fence: Number(row["fence"]), first: row["first"] === true };
-  return makeCall(db, call, consequence, deliveries, policy);
+  return withConsequence(db, body, find, timeouts, async (messageId, consequence) => {
+    const { key } = consequence;
+    const [, claimed, states] = await inOneFlight(db, timeouts, [
+      journal.parkUncertain(key),
+      journal.claimCall(key, messageId, leaseSeconds),
+      journal.readCall(key),
+    ]);
+    const row = claimed?.[0];
+    if (!row) return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
+    const call = { key, messageId, fence: Number(row["fence"]), first: row["first"] === true };
+    return makeCall(db, call, consequence, deliveries, policy);
+  });
 }
 
 /** The queue has given up: its message must not vanish, so that the call goes to review. */
@@ -86,21 +79,31 @@ export async function parkUndelivered(
   find: FindConsequence,
   timeouts: Timeouts,
 ): Promise<Consumed> {
+  return withConsequence(db, body, find, timeouts, async (messageId, { key }) => {
+    const [parked, states] = await inOneFlight(db, timeouts, [
+      journal.parkUndelivered(key, messageId),
+      journal.readCall(key),
+    ]);
+    if (parked?.[0]) return { outcome: "needs_review", error: "Undelivered" };
+    return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
+  });
+}
+
+/** Where nothing follows, or what follows is not known, that is the end of it. */
+async function withConsequence(
+  db: Connection,
+  body: unknown,
+  find: FindConsequence,
+  timeouts: Timeouts,
+  work: (messageId: number, consequence: Consequence) => Promise<Consumed>,
+): Promise<Consumed> {
   const message = v.safeParse(Message, body);
-  if (!message.success) return parkUnreadable(db, body, timeouts);
+  const consequence = message.success ? findConsequence(message.output, find) : "unreadable";
+  if (!message.success || consequence === "unreadable") return parkUnreadable(db, body, timeouts);
   const messageId = message.output.message_id;
-  const consequence = findConsequence(message.output, find);
-  if (consequence === "unreadable") return parkUnreadable(db, body, timeouts);
-  if (consequence === null) {
-    await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, null)]);
-    return { outcome: "nothing_follows" };
-  }
-  const [parked, states] = await inOneFlight(db, timeouts, [
-    journal.parkUndelivered(consequence.key, messageId),
-    journal.readCall(consequence.key),
-  ]);
-  if (parked?.[0]) return { outcome: "needs_review", error: "Undelivered" };
-  return withoutClaim(db, { key: consequence.key, messageId }, states?.[0], timeouts);
+  if (consequence !== null) return work(messageId, consequence);
+  await inOneFlight(db, timeouts, journal.markMessageDone(messageId, null));
+  return { outcome: "nothing_follows" };
 }
 
 function findConsequence(
@@ -138,7 +141,7 @@ async function withoutClaim(
   switch (state?.["state"]) {
     case "done":
       // Whoever made the call may have died before saying so, or the message was sent twice.
-      await inOneFlight(db, timeouts, [journal.markMessageDone(messageId, key)]);
+      await inOneFlight(db, timeouts, journal.markMessageDone(messageId, key));
       return { outcome: "repeated" };
     case "parked":
       return { outcome: "needs_review", error: "parked" };
@@ -171,7 +174,7 @@ async function makeCall(
   }
   await inOneFlight(db, timeouts, [
     journal.recordDone(call, result),
-    journal.markMessageDone(call.messageId, call.key),
+    ...journal.markMessageDone(call.messageId, call.key),
   ]);
   return { outcome: "done" };
 }

@@ -1,7 +1,7 @@
 /**
  * What is known of the calls that messages lead to: one row for each idempotency key, each change
- * of it one statement. A call is made only under a lease, and its end is recorded only by whoever
- * holds that lease.
+ * of it one statement. A call is made only under a lease, and its failure is recorded only by
+ * whoever holds that lease.
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Write } from "../db/connect.ts";
@@ -116,7 +116,7 @@ export const UNREADABLE = "Unreadable";
 export function parkUnreadable(messageId: number): Write {
   return sql`
     insert into ${journal} (key, message_id, state, attempts, available_at, parked_at, last_error)
-    select 'unreadable:' || ${messageId}::bigint, ${messageId}::bigint, 'parked', 0, now(), now(),
+    select ${unreadableKey(messageId)}::text, ${messageId}::bigint, 'parked', 0, now(), now(),
       ${UNREADABLE}::text
     where ${insideTransaction}
     on conflict (key) do nothing`;
@@ -125,16 +125,25 @@ export function parkUnreadable(messageId: number): Write {
 /**
  * The message's consequence has happened (the journal must say so; null: nothing was to follow from
  * it). Then it has left, too, whatever its row still says: the queue can be faster than the one who
- * sent it.
+ * sent it. And an earlier version of the Worker, which could not read it, has nothing to review.
  */
-export function markMessageDone(messageId: number, key: string | null): Write {
+export function markMessageDone(messageId: number, key: string | null): readonly Write[] {
   const happened = sql`exists (select from ${journal} where ${journal.key} = ${key}
     and ${journal.state} = 'done')`;
-  return sql`
+  const isTrue = key === null ? sql`true` : happened;
+  const done = sql`
     update ${outbox} set done_at = now(), published_at = coalesce(${outbox.publishedAt}, now()),
       parked_at = null, last_error = null, fence = ${outbox.fence} + 1
     where ${outbox.id} = ${messageId} and ${outbox.doneAt} is null
-      and ${key === null ? sql`true` : happened} and ${insideTransaction}`;
+      and ${isTrue} and ${insideTransaction}`;
+  const forgotten = sql`
+    delete from ${journal} where ${journal.key} = ${unreadableKey(messageId)}
+      and ${isTrue} and ${insideTransaction}`;
+  return [done, forgotten];
+}
+
+function unreadableKey(messageId: number): string {
+  return `unreadable:${messageId}`;
 }
 
 function isHeldBy({ key, fence }: ClaimedCall): SQL {

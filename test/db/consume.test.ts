@@ -217,6 +217,16 @@ test("a message of a kind that is not known goes to review; what names no messag
   expect(await outboxRows(inbox)).toMatchObject([{ done: false }]);
 });
 
+test("a message that could not be read, and then is, leaves nothing to review", async () => {
+  const outbound = await openOutbound();
+  const { inbox, queue } = outbound;
+  const key = await oneSent(outbound);
+  const body = { ...Object(queue.messages[0]?.body), event_type: "RefundBooked" };
+  await outbound.consume([{ body }]);
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ key, ...DONE }]);
+});
+
 test("who comes to know that a call has happened says so, though the call was parked meanwhile", async () => {
   const called = Promise.withResolvers<void>();
   const parked = Promise.withResolvers<null>();
