@@ -2,7 +2,7 @@
 import { onTestFinished } from "vitest";
 import { type Batch, consumeBatch, type QueuedMessage } from "../../src/queue.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
-import { openTestbed, type Testbed } from "../worker/testbed.ts";
+import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
 
 export interface Sent {
   readonly body: unknown;
@@ -85,6 +85,14 @@ export async function openOutbound(
       return Promise.all(ends.map(({ promise }) => promise));
     },
   };
+}
+
+/** One payment booked, and its message sent. @returns the key of the call that follows. */
+export async function oneSent({ inbox, queue }: Outbound): Promise<string> {
+  const event = anInvoiceEvent();
+  await inbox.deliver(event);
+  if (queue.messages.length !== 1) throw new Error("It was not sent.");
+  return `webhook:${event.id}:update-customer-metadata`;
 }
 
 export async function outboxRows(inbox: Pick<Testbed, "rows">) {

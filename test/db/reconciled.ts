@@ -1,7 +1,7 @@
 /** A receiver, and the Stripe that it asks what it has missed, for tests of reconciliation. */
 import { onTestFinished } from "vitest";
 import { invoiceHandlers } from "../../src/billing/handlers.ts";
-import type { Endpoints } from "../../src/endpoints.ts";
+import type { Endpoint, Endpoints } from "../../src/endpoints.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
 import type { EventOptions, InvoiceEventType, StripeEvent } from "../local/events.ts";
 import type { InvoiceFacts } from "../local/invoice-shapes.ts";
@@ -20,19 +20,14 @@ export interface Ago {
   readonly minutes: number;
 }
 
-/** Endpoints of our own account, and of those connected to it, that both follow invoices. */
-export const BOTH: Endpoints = {
-  billing: {
-    secrets: "STRIPE_WEBHOOK_SECRET",
-    accounts: "own",
-    handlers: invoiceHandlers,
-  },
-  connect: {
-    secrets: "STRIPE_CONNECT_WEBHOOK_SECRET",
-    accounts: "connected",
-    handlers: invoiceHandlers,
-  },
+export const BILLING: Endpoint = {
+  secrets: "STRIPE_WEBHOOK_SECRET",
+  accounts: "own",
+  handlers: invoiceHandlers,
 };
+
+/** Endpoints of our own account, and of those connected to it, that both follow invoices. */
+export const BOTH: Endpoints = { billing: BILLING, connect: { ...BILLING, accounts: "connected" } };
 
 export const HOUR = { minutes: 60 } as const;
 const MOST_TICKS = 20;

@@ -1,44 +1,11 @@
 /** `npm run verify`: what differs from Stripe is found, opened once, and repaired where it is safe. */
 import { expect, test } from "vitest";
-import type { InvoiceFacts } from "../local/invoice-shapes.ts";
 import { expectedBooks } from "../local/books.ts";
 import { compareBooks, readBooks } from "../local/audit.ts";
 import { makeStream } from "../local/stream.ts";
 import { query } from "../worker/testbed.ts";
-import { type Ran, runCliWith } from "./cli.ts";
 import { aPayment, HOUR, openReconciled, type Reconciled } from "./reconciled.ts";
-
-function verify(reconciled: Reconciled, ...flags: string[]): Promise<Ran> {
-  return verifyWith(reconciled, {}, "--since", "2020-01-01", ...flags);
-}
-
-function verifyWith(
-  { inbox, api }: Reconciled,
-  env: Readonly<Record<string, string>>,
-  ...flags: string[]
-): Promise<Ran> {
-  const given = {
-    DATABASE_URL: inbox.databaseUrl,
-    STRIPE_API_KEY: "sk_test_made_up",
-    STRIPE_API_URL: api.url,
-    STRIPE_LIVEMODE: "false",
-  };
-  return runCliWith({ ...given, ...env }, "verify", ...flags);
-}
-
-/** An invoice that is booked here as it is at Stripe. */
-async function booked({ inbox, happened }: Reconciled, facts: Partial<InvoiceFacts> = {}) {
-  const event = aPayment("invoice.paid", facts);
-  await inbox.deliver(event);
-  await inbox.rows("update invoices set updated_at = updated_at - interval '1 hour'");
-  happened(HOUR, event);
-  return String(event.data?.object["id"]);
-}
-
-async function found({ inbox }: Reconciled) {
-  return inbox.rows(`select kind, object_id, resolved_at is null as open, resolution
-    from discrepancies order by kind`);
-}
+import { booked, found, verify } from "./verifying.ts";
 
 test("where all agree, it says so, and exits with 0", async () => {
   const reconciled = await openReconciled();
@@ -183,16 +150,6 @@ test("nor is one that was booked here in the last 15 minutes, and is unknown to 
   });
 });
 
-test("a list that stands still is the end, and says so", async () => {
-  const invoice = aPayment().data?.object;
-  const body = { object: "list", data: [invoice], has_more: true };
-  const reconciled = await openReconciled({
-    api: { listFault: ({ path }) => (path === "/v1/invoices" ? { status: 200, body } : null) },
-  });
-  const ran = await verify(reconciled);
-  expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("ListStandsStill") });
-});
-
 test("a draft that never was here, or was deleted at Stripe, is no difference", async () => {
   const reconciled = await openReconciled();
   const { inbox, happened } = reconciled;
@@ -201,22 +158,6 @@ test("a draft that never was here, or was deleted at Stripe, is no difference", 
   const deleted = aPayment("invoice.created", { status: "draft", amountPaid: 0 });
   await inbox.deliver(deleted);
   expect(await verify(reconciled)).toMatchObject({ status: 0 });
-});
-
-test("a payment that was missed is found however old its invoice is", async () => {
-  const reconciled = await openReconciled();
-  const { inbox, happened } = reconciled;
-  await booked(reconciled);
-  const open = aPayment("invoice.finalized", { status: "open", amountPaid: 0, total: 4200 });
-  const id = String(open.data?.object["id"]);
-  await inbox.deliver(open);
-  await inbox.rows("update invoices set updated_at = now() - interval '90 days'");
-  happened(HOUR, aPayment("invoice.paid", { id }));
-  const ran = await verifyWith(reconciled, {}, "--since", "7d", "--repair");
-  expect(ran.text).toMatch(new RegExp(`^missing_here  ${id}  .*\\(repaired\\)$`, "m"));
-  expect(await inbox.rows("select amount from ledger_entries where invoice_id = $1", [id])).toEqual(
-    [{ amount: "4200" }],
-  );
 });
 
 test.each([
@@ -266,65 +207,6 @@ test("a part that was paid of an open invoice is no difference", async () => {
   expect(await verify(reconciled)).toMatchObject({ status: 0 });
 });
 
-test("what is a connected account's is left out, and never booked as ours", async () => {
-  const reconciled = await openReconciled();
-  const { inbox, api, happened } = reconciled;
-  await booked(reconciled);
-  const theirs = await booked(reconciled);
-  api.lists.removeInvoice(theirs);
-  happened(HOUR, aPayment("invoice.paid", { id: theirs }, { account: "acct_1" }));
-  happened(HOUR, aPayment("invoice.paid", {}, { account: "acct_1" }));
-  const before = await inbox.books();
-  const env = { STRIPE_CONNECTED_ACCOUNTS: "acct_1" };
-  const ran = await verifyWith(reconciled, env, "--since", "7d", "--repair");
-  expect(ran).toMatchObject({ status: 0 });
-  expect(await inbox.books()).toEqual(before);
-});
-
-test("a key of the other mode is refused before anything is put on record", async () => {
-  const reconciled = await openReconciled();
-  const { inbox, happened } = reconciled;
-  happened(HOUR, aPayment());
-  const ran = await verifyWith(
-    reconciled,
-    { STRIPE_LIVEMODE: "true" },
-    "--since",
-    "2020-01-01",
-    "--repair",
-  );
-  expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("STRIPE_LIVEMODE") });
-  expect(await inbox.books()).toMatchObject({ inbox: 0, entries: 0, discrepancies: 0 });
-});
-
-test("what waits, or needs review, is left to that: nothing is repaired past it", async () => {
-  const reconciled = await openReconciled();
-  const { inbox, happened } = reconciled;
-  await booked(reconciled);
-  const unusable = aPayment("invoice.paid", { amountPaid: -1, total: 4200 });
-  await inbox.deliver(unusable);
-  const id = String(unusable.data?.object["id"]);
-  happened(HOUR, aPayment("invoice.paid", { id }));
-  const ran = await verify(reconciled, "--repair");
-  expect(ran.text).toMatch(new RegExp(`\\(opened; ${unusable.id} needs review\\)$`, "m"));
-  expect(await inbox.books()).toMatchObject({ inbox: 2, entries: 1 });
-});
-
-test("a repair in vain is not recorded again by the next one", async () => {
-  const reconciled = await openReconciled();
-  const { inbox, api, happened } = reconciled;
-  await booked(reconciled);
-  const event = aPayment();
-  happened(HOUR, event);
-  api.lists.changeInvoice(String(event.data?.object["id"]), { amount_paid: 0.5 });
-  const rows = async () => (await inbox.books()).inbox;
-  const before = await rows();
-  await verify(reconciled, "--repair");
-  const once = await rows();
-  await verify(reconciled, "--repair");
-  expect(await rows()).toBe(once);
-  expect(once - before).toBeLessThanOrEqual(1);
-});
-
 test("a contradiction that events opened and a person settled is settled for a comparison, too", async () => {
   const reconciled = await openReconciled();
   const { inbox, api } = reconciled;
@@ -354,44 +236,4 @@ test("a stream told in the shapes of several API versions agrees with itself", a
   const ran = await verify(reconciled);
   // What contradicts itself at Stripe does so here.
   expect(ran.text).not.toMatch(/^missing|^status/m);
-});
-
-test("a key of another account, or mode, puts nothing on record", async () => {
-  const reconciled = await openReconciled();
-  const { inbox } = reconciled;
-  await inbox.deliver(aPayment());
-  await inbox.rows("update invoices set updated_at = updated_at - interval '1 hour'");
-  const ran = await verify(reconciled);
-  expect(ran).toMatchObject({ status: 2, text: expect.stringContaining("another account") });
-  expect(await found(reconciled)).toEqual([]);
-});
-
-test("Stripe's limits are waited for, and what it refuses is a clear end", async () => {
-  const reconciled = await openReconciled({
-    api: { listFault: ({ n }) => (n === 1 ? { status: 429, retryAfterSeconds: 1 } : null) },
-  });
-  await booked(reconciled);
-  expect(await verify(reconciled)).toMatchObject({ status: 0 });
-  const refused = await openReconciled({ api: { listFault: () => ({ status: 401 }) } });
-  expect(await verify(refused)).toMatchObject({
-    status: 2,
-    text: expect.stringContaining("Stripe:401"),
-  });
-});
-
-test("whatever is missing to begin with is said, with the help", async () => {
-  const { inbox, api } = await openReconciled();
-  const env = { DATABASE_URL: inbox.databaseUrl, STRIPE_API_KEY: "sk_x", STRIPE_API_URL: api.url };
-  const refused = async (over: Record<string, string>, ...flags: string[]) => {
-    const ran = await runCliWith({ ...env, ...over }, "verify", ...flags);
-    expect(ran.status).toBe(2);
-    expect(ran.text).toContain("npm run verify -- --since");
-    return ran.text;
-  };
-  expect(await refused({})).toContain("--since");
-  expect(await refused({}, "--since", "soon")).toContain("--since");
-  expect(await refused({}, "--since", "0d")).toContain("--since");
-  expect(await refused({}, "--since", "2999-01-01")).toContain("future");
-  expect(await refused({ DATABASE_URL: "" }, "--since", "7d")).toContain("DATABASE_URL");
-  expect(await refused({ STRIPE_API_KEY: "" }, "--since", "7d")).toContain("STRIPE_API_KEY");
 });
