@@ -1,6 +1,7 @@
 /**
  * Bindings and vars, validated. The only reader of the Worker's environment.
  * A setting that is present and wrong is refused by name: never replaced by its default.
+ * Long, because every setting is to be found in one place.
  */
 import * as v from "valibot";
 import type { Database } from "./db/connect.ts";

@@ -1,6 +1,7 @@
 /**
  * The paths that an event can take through the Worker, each as one conversation with Postgres that
  * can be had again and again: what is there before it, and what sets it off.
+ * Long, because a reader is to see at once which paths there are, and which there are not.
  */
 import { delivery, type DeliveryOptions } from "../stage/deliveries.ts";
 import type { StripeEvent } from "../../local/events.ts";
