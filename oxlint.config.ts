@@ -1,10 +1,10 @@
 /**
  * The linter's rules, and the floors of the house: imports go down only.
  *
- *   doors       index app cron retain queue sweeping faults endpoints http/* cli/*
+ *   doors       index app cron retain schedule queue sweeping watching faults endpoints http/* cli/* doctor/*
  *   business    billing/*
- *   mechanisms  inbox/* outbox/* reconcile/* stripe/*   (inbox and outbox: never each other)
- *   ground      db/* config log
+ *   mechanisms  inbox/* outbox/* reconcile/* operate/* stripe/*   (inbox and outbox: never each other)
+ *   ground      db/* config config-operator log
  */
 import { defineConfig, type OxlintOverride } from "oxlint";
 
@@ -17,7 +17,7 @@ interface Ban {
 
 const doors: Ban = {
   regex:
-    "^\\.{1,2}/(.*/)?((http|cli)/.*|(index|app|cron|retain|queue|sweeping|faults|endpoints)\\.ts)$",
+    "^\\.{1,2}/(.*/)?((http|cli|doctor)/.*|(index|app|cron|retain|schedule|queue|sweeping|watching|faults|endpoints)\\.ts)$",
   message: "Imports go down only: nothing below a door imports a door.",
 };
 const business: Ban = {
@@ -25,7 +25,7 @@ const business: Ban = {
   message: "Imports go down only: a mechanism knows no business; handlers are passed in.",
 };
 const mechanisms: Ban = {
-  regex: "^\\.{1,2}/(.*/)?(inbox|outbox|reconcile|stripe)/",
+  regex: "^\\.{1,2}/(.*/)?(inbox|outbox|reconcile|operate|stripe)/",
   message: "Imports go down only: the ground knows no mechanism.",
 };
 const inbox: Ban = {
@@ -80,14 +80,24 @@ export default defineConfig({
   overrides: [
     floor(["src/*.ts"], forgery, driver, stripeSdk, hono),
     floor(["src/app.ts", "src/http/**"], forgery, driver, stripeSdk),
+    floor(["src/doctor/**"], forgery, driver, stripeSdk, hono),
     floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
     floor(["src/billing/**"], forgery, outgoing, consequences, doors, driver, stripeSdk, hono),
     floor(["src/billing/consequences.ts"], forgery, doors, driver, stripeSdk, hono),
     floor(["src/inbox/**"], forgedAnswers, doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
     floor(["src/reconcile/**"], forgedRows, doors, business, driver, stripeSdk, hono),
+    floor(["src/operate/**"], forgery, doors, business, driver, stripeSdk, hono),
     floor(["src/stripe/**"], doors, business, driver, hono),
-    floor(["src/config.ts", "src/log.ts"], doors, business, mechanisms, driver, stripeSdk, hono),
+    floor(
+      ["src/config.ts", "src/config-operator.ts", "src/log.ts"],
+      doors,
+      business,
+      mechanisms,
+      driver,
+      stripeSdk,
+      hono,
+    ),
     floor(["src/db/**"], doors, business, mechanisms, driver, stripeSdk, hono),
     floor(["src/db/connect.ts"], doors, business, mechanisms, stripeSdk, hono),
   ],

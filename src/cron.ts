@@ -16,7 +16,7 @@ import { claimDue, parkCrashed, release } from "./inbox/claim.ts";
 import { processAndLog, type Processed } from "./inbox/process.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
-import { log } from "./log.ts";
+import { type Fields, log } from "./log.ts";
 import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
 import { sweep } from "./sweeping.ts";
 
@@ -31,6 +31,12 @@ export type TickCounts = Record<
   number
 >;
 
+export interface Ticked {
+  readonly counts: TickCounts;
+  /** Null: it did not fail. */
+  readonly fault: Fields | null;
+}
+
 /** Until when, in shares of the budget, so that each kind of work gets some. */
 const FRESH_UNTIL = 0.6;
 const SUSPECTS_UNTIL = 0.7;
@@ -42,7 +48,7 @@ export async function tick(
   endpoints: Endpoints,
   env: Env,
   afterwards: (rest: Promise<unknown>) => void,
-): Promise<TickCounts> {
+): Promise<Ticked> {
   const startedAt = Date.now();
   const counts = noCounts();
   try {
@@ -50,10 +56,12 @@ export async function tick(
     await work(endpoints, settings, counts, afterwards);
     const paused = settings.processing ? undefined : true;
     log("info", "tick", { ...counts, paused, ms: Date.now() - startedAt });
-  } catch (fault) {
-    log("error", "tick", { ...counts, ...explain(fault), ms: Date.now() - startedAt });
+    return { counts, fault: null };
+  } catch (caught) {
+    const fault = explain(caught);
+    log("error", "tick", { ...counts, ...fault, ms: Date.now() - startedAt });
+    return { counts, fault };
   }
-  return counts;
 }
 
 async function work(

@@ -6,8 +6,8 @@ import { type Env, readSettings, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { explain } from "./faults.ts";
-import { deleteTombstones, purgePayloads } from "./inbox/retention.ts";
-import { log } from "./log.ts";
+import { deleteHours, deleteTombstones, purgePayloads } from "./inbox/retention.ts";
+import { type Fields, log } from "./log.ts";
 import { deleteDoneCalls, deleteDoneMessages } from "./outbox/retention.ts";
 import { deleteGaps, deleteSweeps } from "./reconcile/retention.ts";
 
@@ -17,19 +17,21 @@ import { deleteGaps, deleteSweeps } from "./reconcile/retention.ts";
  */
 const MESSAGE_DAYS = 15;
 
-export interface RetentionCounts {
-  payloads: number;
-  tombstones: number;
-  messages: number;
-  calls: number;
-  gaps: number;
-  sweeps: number;
+export type RetentionCounts = Record<
+  "payloads" | "tombstones" | "messages" | "calls" | "gaps" | "sweeps" | "hours",
+  number
+>;
+
+export interface Retained {
+  readonly counts: RetentionCounts;
+  /** Null: it did not fail. */
+  readonly fault: Fields | null;
 }
 
 export async function retain(
   env: Env,
   afterwards: (rest: Promise<unknown>) => void,
-): Promise<RetentionCounts> {
+): Promise<Retained> {
   const startedAt = Date.now();
   const counts: RetentionCounts = {
     payloads: 0,
@@ -38,6 +40,7 @@ export async function retain(
     calls: 0,
     gaps: 0,
     sweeps: 0,
+    hours: 0,
   };
   try {
     const settings = readSettings(env);
@@ -47,10 +50,12 @@ export async function retain(
       purge(db, settings, startedAt + tickBudgetMs, counts),
     );
     log("info", "retention", { ...counts, ms: Date.now() - startedAt });
-  } catch (fault) {
-    log("error", "retention", { ...counts, ...explain(fault), ms: Date.now() - startedAt });
+    return { counts, fault: null };
+  } catch (caught) {
+    const fault = explain(caught);
+    log("error", "retention", { ...counts, ...fault, ms: Date.now() - startedAt });
+    return { counts, fault };
   }
-  return counts;
 }
 
 async function purge(
@@ -59,17 +64,16 @@ async function purge(
   until: number,
   counts: RetentionCounts,
 ): Promise<void> {
-  const steps = {
-    payloads: () => purgePayloads(db, payloadDays, timeouts),
-    tombstones: () => deleteTombstones(db, tombstoneDays, timeouts),
-    messages: () => deleteDoneMessages(db, payloadDays, timeouts),
-    calls: () => deleteDoneCalls(db, Math.max(tombstoneDays, MESSAGE_DAYS), timeouts),
-    gaps: () => deleteGaps(db, tombstoneDays, timeouts),
-    sweeps: () => deleteSweeps(db, tombstoneDays, timeouts),
-  };
-  for (const name of ["payloads", "tombstones", "messages", "calls", "gaps", "sweeps"] as const) {
-    for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) {
-      done = await steps[name]();
-    }
+  const steps: readonly (readonly [keyof RetentionCounts, () => Promise<number>])[] = [
+    ["payloads", () => purgePayloads(db, payloadDays, timeouts)],
+    ["tombstones", () => deleteTombstones(db, tombstoneDays, timeouts)],
+    ["messages", () => deleteDoneMessages(db, payloadDays, timeouts)],
+    ["calls", () => deleteDoneCalls(db, Math.max(tombstoneDays, MESSAGE_DAYS), timeouts)],
+    ["gaps", () => deleteGaps(db, tombstoneDays, timeouts)],
+    ["sweeps", () => deleteSweeps(db, tombstoneDays, timeouts)],
+    ["hours", () => deleteHours(db, tombstoneDays, timeouts)],
+  ];
+  for (const [name, step] of steps) {
+    for (let done = 1; done > 0 && Date.now() < until; counts[name] += done) done = await step();
   }
 }

@@ -4,10 +4,12 @@
  * deployed one too; shows how many first, and asks.
  */
 import { createInterface } from "node:readline/promises";
+import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
-import { countRequeueable, requeue } from "../inbox/review.ts";
+import { countRequeueable } from "../inbox/review.ts";
 import type { Selection } from "../inbox/transitions.ts";
-import { countResendable, type MessageSelection, resend } from "../outbox/review.ts";
+import { requeueEvents, requeueMessages } from "../operate/actions.ts";
+import { countResendable, type MessageSelection } from "../outbox/review.ts";
 import { complain, Usage, withDatabase } from "./command.ts";
 
 const HELP = `Has parked or ignored events processed again, or messages sent again, by the next tick.
@@ -18,7 +20,8 @@ const HELP = `Has parked or ignored events processed again, or messages sent aga
   npm run requeue -- --message 42              one message that is parked, or whose call is
   npm run requeue -- --message-reason Uncertain  all of them with this last_error
   npm run requeue -- --not-done 96             all that left so many hours ago, and are not done
-  --yes                                        without asking
+  --why "mended in …"                          goes on record with it
+  --yes                                        without asking; needs --why
 
 DATABASE_URL names the database, for instance postgres://postgres@127.0.0.1:54329/stripe_inbox
 while npm run dev runs. Events whose payload was purged stay as they are.`;
@@ -26,9 +29,19 @@ while npm run dev runs. Events whose payload was purged stay as they are.`;
 /** An operator waits longer than a delivery; a count may have to look at every row. */
 const TIMEOUTS = { lockTimeoutMs: 10_000, statementTimeoutMs: 300_000 };
 
+/** In one run of the command, which takes some minutes then. */
+const MOST = 1_000_000;
+
 type Chosen = { readonly events: Selection } | { readonly messages: MessageSelection };
 
-function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
+interface Flags {
+  readonly chosen: Chosen | null;
+  readonly yes: boolean;
+  /** Undefined: to be asked for. */
+  readonly why: string | undefined;
+}
+
+function parseFlags(args: string[]): Flags {
   const { values } = parseArgs({
     args,
     options: {
@@ -38,12 +51,13 @@ function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
       message: { type: "string" },
       "message-reason": { type: "string" },
       "not-done": { type: "string" },
+      why: { type: "string" },
       yes: { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  if (values.help) return { chosen: null, yes: false };
-  const { id, reason, message, yes } = values;
+  if (values.help) return { chosen: null, yes: false, why: undefined };
+  const { id, reason, message, yes, why } = values;
   const ignoredReason = values["ignored-reason"];
   const messageReason = values["message-reason"];
   const notDone = values["not-done"];
@@ -65,7 +79,8 @@ function parseFlags(args: string[]): { chosen: Chosen | null; yes: boolean } {
       "Say which: one of --id, --reason, --ignored-reason, --message, --message-reason and --not-done.",
     );
   }
-  return { chosen, yes };
+  if (yes && !why?.trim()) throw new Usage("--why says why: it goes on record.");
+  return { chosen, yes, why };
 }
 
 function readNumber(flag: string, text: string): number {
@@ -73,33 +88,61 @@ function readNumber(flag: string, text: string): number {
   return Number(text);
 }
 
-async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new Usage("Nobody is there to be asked: add --yes.");
+async function ask(question: string): Promise<string> {
+  if (!process.stdin.isTTY) throw new Usage("Nobody is there to be asked: add --yes and --why.");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   const answer = await terminal.question(question);
   terminal.close();
-  return /^y(es)?$/i.test(answer.trim());
+  return answer.trim();
+}
+
+/** Whoever is logged in here; in a container there may be nobody. */
+function operatorName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return process.env["USER"] ?? `uid ${process.getuid?.() ?? "unknown"}`;
+  }
 }
 
 async function main(args: string[]): Promise<void> {
-  const { chosen, yes } = parseFlags(args);
+  const { chosen, yes, why } = parseFlags(args);
   if (!chosen) return console.log(HELP);
   await withDatabase(async (db) => {
-    const count =
+    const { count, more } =
       "events" in chosen
-        ? await countRequeueable(db, chosen.events, TIMEOUTS)
-        : await countResendable(db, chosen.messages, TIMEOUTS);
+        ? await countRequeueable(db, chosen.events, MOST, TIMEOUTS)
+        : await countResendable(db, chosen.messages, MOST, TIMEOUTS);
     const what = "events" in chosen ? "parked or ignored events" : "messages";
-    console.log(`${count} ${what} match.`);
+    console.log(
+      `${count} ${what} match${more ? ", and more that are left for another time" : ""}.`,
+    );
     if (count === 0) return;
     const question = "events" in chosen ? "Process them again?" : "Send them again?";
-    if (!yes && !(await confirm(`${question} [y/N] `))) return console.log("Left alone.");
-    const taken =
+    if (!yes && !/^y(es)?$/i.test(await ask(`${question} [y/N] `))) {
+      return console.log("Left alone.");
+    }
+    const given = why?.trim() || (await ask("Why? It goes on record: "));
+    if (given === "") return console.log("Left alone: nothing is done without a why.");
+    const by = { operator: operatorName(), via: "cli", why: given } as const;
+    const taken = await untilDone(count, (most) =>
       "events" in chosen
-        ? await requeue(db, chosen.events, TIMEOUTS)
-        : await resend(db, chosen.messages, TIMEOUTS);
+        ? requeueEvents(db, chosen.events, most, by, TIMEOUTS)
+        : requeueMessages(db, chosen.messages, most, by, TIMEOUTS),
+    );
     console.log(`${taken} are due now; the next tick takes them.`);
   });
+}
+
+/** One batch after the other, and never more than was agreed to. */
+async function untilDone(agreed: number, take: (most: number) => Promise<number>): Promise<number> {
+  let taken = 0;
+  while (taken < agreed) {
+    const batch = await take(agreed - taken);
+    if (batch === 0) break;
+    taken += batch;
+  }
+  return taken;
 }
 
 try {

@@ -8,6 +8,7 @@ import {
   bigint,
   boolean,
   check,
+  doublePrecision,
   index,
   integer,
   jsonb,
@@ -23,7 +24,12 @@ const time = (name: string) => timestamp(name, { withTimezone: true });
 const minorUnits = (name: string) => bigint(name, { mode: "number" });
 const fence = () => bigint("fence", { mode: "number" }).notNull().default(0);
 
-/** One event as one endpoint received it. Its primary key decides which delivery does the work. */
+/**
+ * One event as one endpoint received it. Its primary key decides which delivery does the work.
+ *
+ * Migration 0004 has it vacuumed every 50,000 inserts. By default that is done when a fifth of the
+ * table is new, and until then each row that is counted from an index is looked up in the table.
+ */
 export const webhookInbox = pgTable(
   "webhook_inbox",
   {
@@ -64,9 +70,23 @@ export const webhookInbox = pgTable(
     index("webhook_inbox_waiting")
       .on(inbox.receivedAt)
       .where(sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`),
-    index("webhook_inbox_parked")
-      .on(inbox.lastError)
+    // For lists and counts by reason.
+    index("webhook_inbox_needs_review")
+      .on(inbox.lastError, inbox.receivedAt)
       .where(sql`${inbox.parkedAt} is not null`),
+    index("webhook_inbox_ignored")
+      .on(inbox.ignoredReason, inbox.receivedAt)
+      .where(sql`${inbox.outcome} = 'ignored' and ${inbox.payload} is not null`),
+    // For lists, and for what was received lately. A BRIN would be smaller, and find nothing any
+    // more once new rows take the place of those that were purged.
+    index("webhook_inbox_received").on(inbox.receivedAt),
+    // For lists by endpoint and type.
+    index("webhook_inbox_streams").on(inbox.endpoint, inbox.eventType, inbox.receivedAt),
+    // For a person who looks for a customer's events: those of which no invoice tells yet. Cut,
+    // because an index takes no long text, and whatever Stripe sends must be stored.
+    index("webhook_inbox_unsettled_customer")
+      .on(sql`left(${inbox.payload} #>> '{data,object,customer}', 255)`)
+      .where(sql`${inbox.processedAt} is null`),
     // For retention: each settled row is in one of the two.
     index("webhook_inbox_purgeable")
       .on(inbox.processedAt)
@@ -75,7 +95,6 @@ export const webhookInbox = pgTable(
       .on(inbox.processedAt)
       .where(sql`${inbox.payload} is null`),
     index("webhook_inbox_object_id").on(inbox.objectId),
-    index("webhook_inbox_received_at").using("brin", inbox.receivedAt),
     check(
       "webhook_inbox_settled_or_parked",
       sql`${inbox.processedAt} is null or ${inbox.parkedAt} is null`,
@@ -128,6 +147,8 @@ export const invoices = pgTable(
     updatedAt: time("updated_at").notNull().defaultNow(),
   },
   (invoice) => [
+    // Cut, because an index takes no long text.
+    index("invoices_customer_id").on(sql`left(${invoice.customerId}, 255)`),
     check(
       "invoices_status",
       sql`${invoice.status} in ('draft', 'open', 'paid', 'void', 'uncollectible')`,
@@ -195,6 +216,12 @@ export const outbox = pgTable(
     index("outbox_due")
       .on(message.availableAt)
       .where(sql`${message.publishedAt} is null and ${message.parkedAt} is null`),
+    // For the age of the oldest that waits, and how many do.
+    index("outbox_waiting")
+      .on(message.createdAt)
+      .where(sql`${message.publishedAt} is null and ${message.parkedAt} is null`),
+    // For what followed from one event.
+    index("outbox_aggregate_id").on(message.aggregateId),
     // For the age of the oldest that left and is not done, and how many are.
     index("outbox_not_done")
       .on(message.publishedAt)
@@ -372,5 +399,106 @@ export const discrepancies = pgTable(
       "discrepancies_resolved_with_a_note",
       sql`(${discrepancy.resolvedAt} is null) = (${discrepancy.resolution} is null)`,
     ),
+  ],
+);
+
+/** The last run of something that is to run again and again, by its name. */
+export const heartbeats = pgTable("heartbeats", {
+  name: text("name").primaryKey(),
+  startedAt: time("started_at").notNull(),
+  /** When the last run ended that did not fail; null: none has. */
+  completedAt: time("completed_at"),
+  /** What came of the last run that ended: counts, or the code of an error. */
+  detail: jsonb("detail").notNull().default({}),
+});
+
+/**
+ * What one endpoint received and settled of one type in one hour, counted when it was over. Where
+ * both are empty: all of them together.
+ */
+export const inboxHours = pgTable(
+  "inbox_hours",
+  {
+    /** When the hour began. */
+    hour: time("hour").notNull(),
+    endpoint: text("endpoint").notNull(),
+    eventType: text("event_type").notNull(),
+    /** Why these were ignored; empty: they were not, or not yet. */
+    ignoredReason: text("ignored_reason").notNull(),
+    /** In this hour for the first time. */
+    received: integer("received").notNull(),
+    /** Deliveries of the same events that came on top, until the hour was counted. */
+    duplicates: integer("duplicates").notNull(),
+    /** In this hour, whenever they were received. */
+    settled: integer("settled").notNull(),
+    /** From received to processed, of those processed in this hour; null: none was. */
+    p50Seconds: doublePrecision("p50_seconds"),
+    p95Seconds: doublePrecision("p95_seconds"),
+    p99Seconds: doublePrecision("p99_seconds"),
+  },
+  (counted) => [
+    primaryKey({
+      columns: [counted.hour, counted.endpoint, counted.eventType, counted.ignoredReason],
+    }),
+    check(
+      "inbox_hours_counts",
+      sql`${counted.received} >= 0 and ${counted.duplicates} >= 0 and ${counted.settled} >= 0`,
+    ),
+  ],
+);
+
+/** One thing that operators are alerted of, as they were last told. */
+export const alertStates = pgTable(
+  "alert_states",
+  {
+    name: text("name").primaryKey(),
+    /** Whether something was wrong, by what was told last. */
+    firing: boolean("firing").notNull().default(false),
+    /** How much of it: told again when it has grown. */
+    level: bigint("level", { mode: "number" }).notNull().default(0),
+    /** Null: nothing was told yet. */
+    toldAt: time("told_at"),
+    /** When it may be told (again): the end of a lease, or of a back-off. */
+    availableAt: time("available_at").notNull().defaultNow(),
+    /** Since it was last told. */
+    attempts: integer("attempts").notNull().default(0),
+    fence: fence(),
+    lastError: text("last_error"),
+  },
+  (alert) => [
+    check(
+      "alert_states_counts",
+      sql`${alert.level} >= 0 and ${alert.attempts} >= 0 and ${alert.fence} >= 0`,
+    ),
+  ],
+);
+
+/** One thing that a person did about events, messages or discrepancies. */
+export const operatorActions = pgTable(
+  "operator_actions",
+  {
+    id: bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    at: time("at").notNull().defaultNow(),
+    /** Who, as they call themselves. */
+    operator: text("operator").notNull(),
+    /** How they came in. */
+    via: text("via", { enum: ["token", "session", "cli"] }).notNull(),
+    action: text("action", {
+      enum: ["requeue_events", "requeue_messages", "resolve_discrepancy"],
+    }).notNull(),
+    /** Upon what: an id, or a reason that many share. */
+    subject: text("subject").notNull(),
+    why: text("why").notNull(),
+    /** How many rows were changed. */
+    affected: integer("affected").notNull(),
+  },
+  (action) => [
+    index("operator_actions_subject").on(action.subject),
+    check("operator_actions_via", sql`${action.via} in ('token', 'session', 'cli')`),
+    check(
+      "operator_actions_action",
+      sql`${action.action} in ('requeue_events', 'requeue_messages', 'resolve_discrepancy')`,
+    ),
+    check("operator_actions_affected", sql`${action.affected} > 0`),
   ],
 );

@@ -4,7 +4,7 @@
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection } from "../db/connect.ts";
-import { webhookInbox as inbox } from "../db/schema.ts";
+import { inboxHours as hours, webhookInbox as inbox } from "../db/schema.ts";
 import { type Timeouts, inOneFlight, insideTransaction } from "../db/transaction.ts";
 
 /** Some 5 MB of payload: short enough to hold no lock for long. */
@@ -36,6 +36,21 @@ export async function deleteTombstones(
     delete from ${inbox} using old
     where ${isOld} and ${inbox.processedAt} is not null and ${insideTransaction}
     returning 1`;
+  const [removed = []] = await inOneFlight(db, timeouts, [remove]);
+  return removed.length;
+}
+
+/** @returns how many counts of hours were deleted, of hours that are so many days ago. */
+export async function deleteHours(
+  db: Connection,
+  days: number,
+  timeouts: Timeouts,
+): Promise<number> {
+  const remove = sql`
+    delete from ${hours} where ctid in (
+      select ctid from ${hours} where hour < now() - ${days}::int * interval '1 day'
+      order by hour limit ${BATCH})
+    and ${insideTransaction} returning 1`;
   const [removed = []] = await inOneFlight(db, timeouts, [remove]);
   return removed.length;
 }

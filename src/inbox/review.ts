@@ -1,28 +1,24 @@
 /** What an operator may do with events that need review, or were ignored: have them processed again. */
 import type { Connection } from "../db/connect.ts";
+import { type Count, toCount } from "../db/rows.ts";
 import { type Timeouts, inOneFlight } from "../db/transaction.ts";
 import * as transitions from "./transitions.ts";
 import type { Selection } from "./transitions.ts";
 
-/** How many events `requeue` would take. */
+/**
+ * How many events `requeue` would take; an event at two endpoints counts twice.
+ *
+ * @param most counting stops there.
+ */
 export async function countRequeueable(
   db: Connection,
   selection: Selection,
+  most: number,
   timeouts: Timeouts,
-): Promise<number> {
-  const counting = transitions.countRequeueable(selection);
+): Promise<Count> {
+  const counting = transitions.countRequeueable(selection, most);
   const [counted] = await inOneFlight(db, timeouts, [counting]);
-  return Number(counted?.[0]?.["events"]);
-}
-
-/** Returns how many events will be processed again; an event at two endpoints counts twice. */
-export async function requeue(
-  db: Connection,
-  selection: Selection,
-  timeouts: Timeouts,
-): Promise<number> {
-  const [requeued = []] = await inOneFlight(db, timeouts, [transitions.requeue(selection)]);
-  return requeued.length;
+  return toCount(counted?.[0]?.["events"], most);
 }
 
 /** An event that speaks of the object and is not settled; null: there is none. */

@@ -1,78 +1,90 @@
 /**
- * What tells a person on call whether money events are flowing. Fast on millions of rows: the state
- * of now is read from partial indexes that hold only what waits or is parked; everything about the
- * past is bounded to a window that the BRIN index on `received_at` finds.
+ * What waits and what needs review, now. Read from partial indexes that hold nothing else, and
+ * counted up to a bound, from the oldest on: fast on millions of rows, also of those that wait.
  */
 import { sql } from "drizzle-orm";
-import type { Connection, Row } from "../db/connect.ts";
+import type { Row, Write } from "../db/connect.ts";
+import { type Count, MOST_COUNTED, numberOf, textOf, textOrNull, toCount } from "../db/rows.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
-import { type Timeouts, inOneFlight } from "../db/transaction.ts";
+import { parkedReasons } from "./partitions.ts";
 
-export interface InboxStats {
+export interface InboxState {
   /** Neither settled nor parked. */
-  readonly waiting: number;
-  /** Since the oldest of them was received; null when none waits. */
+  readonly waiting: Count;
+  /** Since the oldest of them was received, or requeued; null when none waits. */
   readonly oldestWaitingSeconds: number | null;
-  readonly needsReview: number;
-  readonly needsReviewByReason: readonly { readonly reason: string; readonly events: number }[];
-  readonly ignoredLastDay: readonly { readonly reason: string; readonly events: number }[];
-  readonly receivedLastHour: readonly { readonly type: string; readonly events: number }[];
-  /** By the hour of receipt, the newest first, of the last day. */
-  readonly duplicatesByHour: readonly {
-    readonly hour: Date;
+  /** Of the oldest 5,000, by what their last attempt failed with; null: none has failed. */
+  readonly waitingByReason: readonly {
+    readonly reason: string | null;
     readonly events: number;
-    readonly duplicates: number;
-    /** Of all deliveries of that hour's events, 0 to 1. */
-    readonly share: number;
+    readonly oldestSeconds: number;
   }[];
+  readonly needsReview: Count;
+  readonly needsReviewByReason: readonly ReviewReason[];
 }
 
-/** One round trip. */
-export async function readStats(db: Connection, timeouts: Timeouts): Promise<InboxStats> {
-  const [waiting, parked, ignored, received, duplicates] = await inOneFlight(db, timeouts, [
-    sql`select count(*)::int as events,
-        extract(epoch from now() - min(${inbox.receivedAt}))::float8 as seconds
-      from ${inbox} where ${inbox.processedAt} is null and ${inbox.parkedAt} is null`,
-    sql`select ${inbox.lastError} as label, count(*)::int as events
-      from ${inbox} where ${inbox.parkedAt} is not null group by 1 order by 2 desc, 1`,
-    sql`select ${inbox.ignoredReason} as label, count(*)::int as events
-      from ${inbox} where ${inbox.receivedAt} > now() - interval '1 day'
-        and ${inbox.outcome} = 'ignored' group by 1 order by 2 desc, 1`,
-    sql`select ${inbox.eventType} as label, count(*)::int as events
-      from ${inbox} where ${inbox.receivedAt} > now() - interval '1 hour'
-      group by 1 order by 2 desc, 1`,
-    sql`select date_trunc('hour', ${inbox.receivedAt}) as hour, count(*)::int as events,
-        sum(${inbox.duplicates})::int as duplicates
-      from ${inbox} where ${inbox.receivedAt} > now() - interval '1 day'
-      group by 1 order by 1 desc`,
-  ]);
-  const needsReviewByReason = counted(parked).map(({ label, events }) => ({
-    reason: label,
-    events,
+export interface ReviewReason {
+  readonly reason: string;
+  readonly events: Count;
+  /** Since the oldest of them was received. */
+  readonly oldestSeconds: number;
+}
+
+/** Of those that wait, so many are asked for their reason. */
+const ASKED_FOR_REASON = 5_000;
+/** Of one reason. There may be some ten of them. */
+export const MOST_OF_A_REASON = 5_000;
+
+const waits = sql`processed_at is null and parked_at is null`;
+
+/** One that was requeued, and not tried since, waits from then on. */
+const since = sql`case when attempts = 0 and fence > 0 and last_error is null
+  then greatest(received_at, available_at) else received_at end`;
+
+export const stateStatements: readonly Write[] = [
+  sql`select count(*)::int as events from (
+      select from ${inbox} where ${waits}
+      order by received_at limit ${MOST_COUNTED + 1}) as counted`,
+  sql`select last_error as reason, count(*)::int as events,
+      extract(epoch from now() - min(since))::float8 as seconds
+    from (
+      select last_error, ${since} as since from ${inbox} where ${waits}
+      order by received_at limit ${ASKED_FOR_REASON}) as oldest
+    group by 1 order by 2 desc, 1`,
+  sql`with recursive ${parkedReasons}
+    select reason, counted.events, oldest.seconds
+    from reasons
+      cross join lateral (select count(*)::int as events from (
+        select from ${inbox} where parked_at is not null and last_error = reason
+        order by received_at limit ${MOST_OF_A_REASON + 1}) as parked) as counted
+      cross join lateral (select extract(epoch from now() - received_at)::float8 as seconds
+        from ${inbox} where parked_at is not null and last_error = reason
+        order by received_at limit 1) as oldest
+    order by 2 desc, 1`,
+];
+
+export function readState([waiting, reasons, parked]: readonly (readonly Row[])[]): InboxState {
+  const waitingByReason = (reasons ?? []).map((row) => ({
+    reason: textOrNull(row, "reason"),
+    events: numberOf(row, "events"),
+    oldestSeconds: numberOf(row, "seconds"),
   }));
-  const seconds = waiting?.[0]?.["seconds"];
+  const needsReviewByReason = (parked ?? []).map((row) => ({
+    reason: textOf(row, "reason"),
+    events: toCount(row["events"], MOST_OF_A_REASON),
+    oldestSeconds: numberOf(row, "seconds"),
+  }));
   return {
-    waiting: Number(waiting?.[0]?.["events"]),
-    oldestWaitingSeconds: typeof seconds === "number" ? seconds : null,
-    needsReview: needsReviewByReason.reduce((sum, { events }) => sum + events, 0),
+    waiting: toCount(waiting?.[0]?.["events"]),
+    oldestWaitingSeconds:
+      waitingByReason.length === 0
+        ? null
+        : Math.max(...waitingByReason.map(({ oldestSeconds }) => oldestSeconds)),
+    waitingByReason,
+    needsReview: {
+      count: needsReviewByReason.reduce((sum, { events }) => sum + events.count, 0),
+      more: needsReviewByReason.some(({ events }) => events.more),
+    },
     needsReviewByReason,
-    ignoredLastDay: counted(ignored).map(({ label, events }) => ({ reason: label, events })),
-    receivedLastHour: counted(received).map(({ label, events }) => ({ type: label, events })),
-    duplicatesByHour: (duplicates ?? []).map(toHour),
-  };
-}
-
-function counted(rows: readonly Row[] = []): { label: string; events: number }[] {
-  return rows.map((row) => ({ label: String(row["label"]), events: Number(row["events"]) }));
-}
-
-function toHour(row: Row): InboxStats["duplicatesByHour"][number] {
-  const events = Number(row["events"]);
-  const duplicates = Number(row["duplicates"]);
-  return {
-    hour: new Date(String(row["hour"])),
-    events,
-    duplicates,
-    share: duplicates / (events + duplicates),
   };
 }

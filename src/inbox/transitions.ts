@@ -7,6 +7,7 @@ import type { Write } from "../db/connect.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { insideTransaction } from "../db/transaction.ts";
 import type { VerifiedEvent } from "../stripe/verify.ts";
+import { endpoints } from "./partitions.ts";
 import type { EndpointRules, IgnoredReason } from "./rules.ts";
 
 /** One event as it reached one endpoint. */
@@ -197,25 +198,32 @@ export function recordFailure(delivery: Delivery, failure: FailureRecord): Write
 
 /** What a person has picked to be processed again. */
 export type Selection =
-  | { readonly eventId: string }
+  | { readonly eventId: string; readonly endpoint?: string }
   | { readonly reason: string }
   | { readonly ignoredReason: string };
 
 /**
- * Parked and ignored events as new: no attempts, due at once. Whoever still works on one holds an
- * older fence. One whose payload is gone stays as it is.
+ * Parked and ignored events as new, at most so many, the oldest first: no attempts, due at once.
+ * Whoever still works on one holds an older fence. One whose payload is gone stays as it is. One
+ * that somebody works on is waited for: to be skipped, it would have to come again.
  */
-export function requeue(selection: Selection): Write {
+export function requeue(selection: Selection, most: number): Write {
   return sql`
+    with picked as materialized (
+      select provider, endpoint, event_id from ${inbox} where ${requeueable(selection)}
+      order by received_at, endpoint, event_id limit ${most}::int for update
+    )
     update ${inbox} set attempts = 0, fence = ${inbox.fence} + 1, available_at = now(),
       last_error = null, parked_at = null, processed_at = null, outcome = null,
       ignored_reason = null
-    where ${requeueable(selection)} and ${insideTransaction}
-    returning endpoint, event_id`;
+    from picked where ${sameKey("picked")} and ${insideTransaction}
+    returning ${inbox.endpoint}, ${inbox.eventId}`;
 }
 
-export function countRequeueable(selection: Selection): Write {
-  return sql`select count(*)::int as events from ${inbox} where ${requeueable(selection)}`;
+/** Up to a bound: what lies above is not counted, and one more stands for it. */
+export function countRequeueable(selection: Selection, most: number): Write {
+  return sql`select count(*)::int as events from (
+    select from ${inbox} where ${requeueable(selection)} limit ${most + 1}::int) as counted`;
 }
 
 function requeueable(selection: Selection): SQL {
@@ -223,11 +231,18 @@ function requeueable(selection: Selection): SQL {
   const ignored = sql`${inbox.outcome} = 'ignored'`;
   const hasPayload = sql`${inbox.payload} is not null`;
   if ("eventId" in selection) {
+    const { endpoint, eventId } = selection;
+    const at =
+      endpoint === undefined
+        ? sql`in (with recursive ${endpoints} select endpoint from endpoints)`
+        : sql`= ${endpoint}`;
     return sql`(${parked} or ${ignored}) and ${hasPayload}
-      and ${inbox.provider} = 'stripe' and ${inbox.eventId} = ${selection.eventId}`;
+      and ${inbox.provider} = 'stripe' and ${inbox.endpoint} ${at}
+      and ${inbox.eventId} = ${eventId}`;
   }
   if ("reason" in selection) {
-    return sql`${parked} and ${hasPayload} and ${inbox.lastError} = ${selection.reason}`;
+    // What is parked has its payload, which a CHECK says.
+    return sql`${parked} and ${inbox.lastError} = ${selection.reason}`;
   }
   return sql`${ignored} and ${hasPayload} and ${inbox.ignoredReason} = ${selection.ignoredReason}`;
 }

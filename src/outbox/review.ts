@@ -8,7 +8,8 @@
  * was too long ago.
  */
 import { type SQL, sql } from "drizzle-orm";
-import type { Connection } from "../db/connect.ts";
+import type { Connection, Write } from "../db/connect.ts";
+import { type Count, toCount } from "../db/rows.ts";
 import { callJournal as journal, outbox } from "../db/schema.ts";
 import { type Timeouts, inOneFlight, insideTransaction } from "../db/transaction.ts";
 import { UNREADABLE } from "./journal.ts";
@@ -22,28 +23,37 @@ export type MessageSelection =
   | { readonly reason: string }
   | { readonly leftHoursAgo: number };
 
+/**
+ * How many messages `resend` would take.
+ *
+ * @param most counting stops there.
+ */
 export async function countResendable(
   db: Connection,
   selection: MessageSelection,
+  most: number,
   timeouts: Timeouts,
-): Promise<number> {
-  const counting = sql`select count(*)::int as messages from ${outbox} where ${resendable(selection)}`;
+): Promise<Count> {
+  const counting = sql`select count(*)::int as messages from (
+    select from ${outbox} where ${resendable(selection)} limit ${most + 1}::int) as counted`;
   const [counted] = await inOneFlight(db, timeouts, [counting]);
-  return Number(counted?.[0]?.["messages"]);
+  return toCount(counted?.[0]?.["messages"], most);
 }
 
-/** As new: unsent, no attempts, due at once; and so are their calls. Returns how many messages. */
-export async function resend(
-  db: Connection,
-  selection: MessageSelection,
-  timeouts: Timeouts,
-): Promise<number> {
-  const resending = sql`
-    with resent as (
+/**
+ * At most so many, the oldest first, as new: unsent, no attempts, due at once; and so are their
+ * calls. A row for each message.
+ */
+export function resend(selection: MessageSelection, most: number): Write {
+  return sql`
+    with picked as materialized (
+      select id from ${outbox} where ${resendable(selection)}
+      order by id limit ${most}::int for update
+    ), resent as (
       update ${outbox} set published_at = null, parked_at = null, attempts = 0, last_error = null,
         available_at = now(), fence = ${outbox.fence} + 1
-      where ${resendable(selection)} and ${insideTransaction}
-      returning id
+      from picked where ${outbox.id} = picked.id and ${insideTransaction}
+      returning ${outbox.id} as id
     ), freed as (
       update ${journal} set state = 'calling', parked_at = null, attempts = 0, last_error = null,
         first_called_at = case when ${journal.lastError} <> 'Uncertain' then first_called_at end,
@@ -56,8 +66,6 @@ export async function resend(
         and ${journal.lastError} = ${UNREADABLE}
     )
     select id from resent`;
-  const [resent = []] = await inOneFlight(db, timeouts, [resending]);
-  return resent.length;
 }
 
 function resendable(selection: MessageSelection): SQL {

@@ -1,18 +1,18 @@
 /**
  * What tells a person whether messages leave, and whether what follows from them happens. Each
- * figure is read from a partial index that holds only what it counts.
+ * figure is read from a partial index that holds only what it counts, up to a bound.
  */
 import { sql } from "drizzle-orm";
-import type { Connection, Row } from "../db/connect.ts";
+import type { Row, Write } from "../db/connect.ts";
+import { type Count, MOST_COUNTED, numberOrNull, textOf, toCount } from "../db/rows.ts";
 import { callJournal as journal, outbox } from "../db/schema.ts";
-import { type Timeouts, inOneFlight } from "../db/transaction.ts";
 
-export interface OutboxStats {
+export interface OutboxState {
   /** Messages that have not left and are not parked. Where no queue is bound, all of them. */
-  readonly waiting: number;
+  readonly waiting: Count;
   readonly oldestWaitingSeconds: number | null;
-  /** Messages that have left, and whose consequence is not known to have happened. */
-  readonly notDone: number;
+  /** Messages that have left and are not known to be done; those that need review are not counted. */
+  readonly notDone: Count;
   readonly oldestNotDoneSeconds: number | null;
   /** Messages that could not be sent, and block those behind them. */
   readonly messagesInReview: readonly Reason[];
@@ -20,40 +20,51 @@ export interface OutboxStats {
   readonly callsInReview: readonly Reason[];
 }
 
-interface Reason {
+export interface Reason {
   readonly reason: string;
   readonly count: number;
 }
 
-/** One round trip. */
-export async function readOutboxStats(db: Connection, timeouts: Timeouts): Promise<OutboxStats> {
-  const [waiting, notDone, messages, calls] = await inOneFlight(db, timeouts, [
-    sql`select count(*)::int as count,
-        extract(epoch from now() - min(${outbox.createdAt}))::float8 as seconds
-      from ${outbox} where ${outbox.publishedAt} is null and ${outbox.parkedAt} is null`,
-    sql`select count(*)::int as count,
-        extract(epoch from now() - min(${outbox.publishedAt}))::float8 as seconds
-      from ${outbox} where ${outbox.publishedAt} is not null and ${outbox.doneAt} is null`,
-    sql`select ${outbox.lastError} as reason, count(*)::int as count
-      from ${outbox} where ${outbox.parkedAt} is not null group by 1 order by 2 desc, 1`,
-    sql`select ${journal.lastError} as reason, count(*)::int as count
-      from ${journal} where ${journal.state} = 'parked' group by 1 order by 2 desc, 1`,
-  ]);
+const waits = sql`published_at is null and parked_at is null`;
+/** A call that needs review is a person's, and under way no longer. */
+export const underWay = sql`published_at is not null and done_at is null
+  and id not in (select message_id from ${journal} where state = 'parked')`;
+
+export const outboxStatements: readonly Write[] = [
+  sql`select
+      (select count(*)::int from (
+        select from ${outbox} where ${waits} limit ${MOST_COUNTED + 1}) as counted) as count,
+      (select extract(epoch from now() - min(created_at))::float8
+        from ${outbox} where ${waits}) as seconds`,
+  sql`select
+      (select count(*)::int from (
+        select from ${outbox} where ${underWay} limit ${MOST_COUNTED + 1}) as counted) as count,
+      (select extract(epoch from now() - published_at)::float8 from ${outbox} where ${underWay}
+        order by published_at limit 1) as seconds`,
+  sql`select last_error as reason, count(*)::int as count from (
+      select last_error from ${outbox} where parked_at is not null limit ${MOST_COUNTED}) as parked
+    group by 1 order by 2 desc, 1`,
+  sql`select last_error as reason, count(*)::int as count from (
+      select last_error from ${journal} where state = 'parked' limit ${MOST_COUNTED}) as parked
+    group by 1 order by 2 desc, 1`,
+];
+
+export function readOutbox([
+  waiting,
+  notDone,
+  messages,
+  calls,
+]: readonly (readonly Row[])[]): OutboxState {
   return {
-    waiting: Number(waiting?.[0]?.["count"]),
-    oldestWaitingSeconds: secondsOf(waiting?.[0]),
-    notDone: Number(notDone?.[0]?.["count"]),
-    oldestNotDoneSeconds: secondsOf(notDone?.[0]),
+    waiting: toCount(waiting?.[0]?.["count"]),
+    oldestWaitingSeconds: numberOrNull(waiting?.[0], "seconds"),
+    notDone: toCount(notDone?.[0]?.["count"]),
+    oldestNotDoneSeconds: numberOrNull(notDone?.[0], "seconds"),
     messagesInReview: (messages ?? []).map(toReason),
     callsInReview: (calls ?? []).map(toReason),
   };
 }
 
-function secondsOf(row: Row | undefined): number | null {
-  const seconds = row?.["seconds"];
-  return typeof seconds === "number" ? seconds : null;
-}
-
 function toReason(row: Row): Reason {
-  return { reason: String(row["reason"]), count: Number(row["count"]) };
+  return { reason: textOf(row, "reason"), count: Number(row["count"]) };
 }

@@ -98,6 +98,24 @@ export async function resolveDiscrepancy(
   return resolved?.[0] !== undefined;
 }
 
+/** A row if it was open, as it was found then; null: whenever. */
+export function resolveById(id: number, foundAt: Date | null, note: string): Write {
+  const found =
+    foundAt === null
+      ? sql``
+      : sql`and date_trunc('milliseconds', found_at) = ${foundAt.toISOString()}::timestamptz`;
+  return sql`update ${discrepancies} set resolved_at = now(), resolution = ${note}::text
+    where ${discrepancies.id} = ${id}::bigint and resolved_at is null ${found}
+      and ${insideTransaction}
+    returning 1`;
+}
+
+/** Whether it is open; no row when there is none. */
+export function readStanding(id: number): Write {
+  return sql`select resolved_at is null as open from ${discrepancies}
+    where ${discrepancies.id} = ${id}::bigint`;
+}
+
 function openFound({ kind, objectId, detail }: Found): Write {
   const again = CONTRADICTIONS.includes(kind) ? somethingElse(kind) : sql`true`;
   return sql`

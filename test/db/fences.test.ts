@@ -1,13 +1,14 @@
 /** Who works on a claim that has been overtaken changes nothing, whatever overtook it. */
 import { expect, test } from "vitest";
 import { parkCrashed } from "../../src/inbox/claim.ts";
-import { requeue } from "../../src/inbox/review.ts";
+
 import { PermanentError } from "../../src/inbox/retry.ts";
 import type { Claim } from "../../src/inbox/transitions.ts";
 import { bookAfter, ONE_BOOKING, progress } from "../worker/disturbances.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
 import { waits } from "../worker/waiting.ts";
 import { type Holder, openHolder, timePasses, wholeInbox } from "./holders.ts";
+import { requeueAll } from "./requeued.ts";
 
 const timeouts = { lockTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
 const books = bookAfter(() => undefined);
@@ -42,7 +43,7 @@ const overtaking: Record<string, (scene: Scene) => Promise<unknown>> = {
   "it was parked as crashed": parkAsCrashed,
   "it was parked as crashed and requeued": async (scene) => {
     await parkAsCrashed(scene);
-    expect(await requeue(scene.other.db, { reason: "Crashed" }, timeouts)).toBe(1);
+    expect(await requeueAll(scene.other.db, { reason: "Crashed" })).toBe(1);
   },
   "an operator set it back": ({ inbox }) =>
     inbox.rows(`update webhook_inbox set attempts = 0, fence = fence + 1, parked_at = null`),
@@ -87,7 +88,7 @@ test.each(Object.entries(overtaking))(
       expect(await Promise.all([wholeInbox(inbox), inbox.books()]), what).toEqual(before);
     }
 
-    await requeue(other.db, { eventId: event.id }, timeouts);
+    await requeueAll(other.db, { eventId: event.id });
     await timePasses(inbox);
     await inbox.tick();
     expect(await progress(inbox, event.id)).toMatchObject({ outcome: "processed" });

@@ -1,13 +1,11 @@
 /** Deploys change the mode, or break and mend the handlers, while events wait: each is booked once. */
 import { describe, expect, test } from "vitest";
-import { requeue } from "../../src/inbox/review.ts";
 import type { Endpoints } from "../../src/endpoints.ts";
 import { bookAfter, NOTHING_BOOKED, ONE_BOOKING, progress, tally } from "../worker/disturbances.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
 import { states } from "../worker/waiting.ts";
 import { openConnection, timePasses } from "./holders.ts";
-
-const timeouts = { lockTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
+import { requeueAll } from "./requeued.ts";
 
 const SETTINGS = {
   sync: { RECEIVE_MODE: "sync" },
@@ -128,7 +126,7 @@ test.each(["sync", "async"] as const)("a bad deploy in %s mode is survived", asy
   const mended = await deploy(paused, mode, MENDED, env);
   expect(await mended.tick()).toMatchObject({ processed: 2 });
   const db = await openConnection(mended.databaseUrl);
-  expect(await requeue(db, { reason: "TypeError" }, timeouts)).toBe(1);
+  expect(await requeueAll(db, { reason: "TypeError" })).toBe(1);
   expect(await mended.tick()).toMatchObject({ processed: 1 });
   for (const event of [booked, parked, failed, stored]) {
     expect(await mended.deliver(event)).toMatchObject({ status: 200, outcome: "duplicate" });

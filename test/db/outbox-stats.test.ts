@@ -1,6 +1,6 @@
 /** What waits to leave, what has left and is not done, and what needs review, each with its age. */
 import { expect, test } from "vitest";
-import { readOutboxStats } from "../../src/outbox/stats.ts";
+import { readNow } from "../../src/operate/figures.ts";
 import { openTestbed } from "../worker/testbed.ts";
 import { openConnection } from "./holders.ts";
 
@@ -9,10 +9,10 @@ const TIMEOUTS = { lockTimeoutMs: 3_000, statementTimeoutMs: 5_000 };
 test("an empty outbox has nothing to tell", async () => {
   const inbox = await openTestbed();
   const db = await openConnection(inbox.databaseUrl);
-  expect(await readOutboxStats(db, TIMEOUTS)).toEqual({
-    waiting: 0,
+  expect((await readNow(db, TIMEOUTS)).outbox).toEqual({
+    waiting: { count: 0, more: false },
     oldestWaitingSeconds: null,
-    notDone: 0,
+    notDone: { count: 0, more: false },
     oldestNotDoneSeconds: null,
     messagesInReview: [],
     callsInReview: [],
@@ -33,10 +33,10 @@ test("each message is counted where it is, and the oldest tells the age", async 
     insert into call_journal (key, message_id, state, attempts, available_at, parked_at, last_error)
     values ('a', 3, 'parked', 1, now(), now(), 'Uncertain'), ('b', 4, 'calling', 1, now(), null, null)`);
   const db = await openConnection(inbox.databaseUrl);
-  expect(await readOutboxStats(db, TIMEOUTS)).toEqual({
-    waiting: 2,
+  expect((await readNow(db, TIMEOUTS)).outbox).toEqual({
+    waiting: { count: 2, more: false },
     oldestWaitingSeconds: expect.closeTo(120, -1),
-    notDone: 3,
+    notDone: { count: 2, more: false },
     oldestNotDoneSeconds: expect.closeTo(300, -1),
     messagesInReview: [{ reason: "TypeError", count: 2 }],
     callsInReview: [{ reason: "Uncertain", count: 1 }],

@@ -20,13 +20,15 @@ test("a parked event whose cause is mended is requeued by its id, and processed 
   await inbox.deliver(event);
   mended = true;
 
-  const ran = await requeue(inbox, "--id", event.id, "--yes");
+  const ran = await requeue(inbox, "--id", event.id, "--yes", "--why", "mended");
   expect(ran).toMatchObject({ status: 0 });
   expect(ran.text).toContain("1 parked or ignored events match.");
   expect(await progress(inbox, event.id)).toMatchObject({ parked: false, attempts: 0 });
   expect(await inbox.tick()).toMatchObject({ processed: 1 });
   expect(await inbox.books()).toEqual(ONE_BOOKING);
-  expect((await requeue(inbox, "--id", event.id, "--yes")).text).toContain("0 parked or ignored");
+  expect((await requeue(inbox, "--id", event.id, "--yes", "--why", "mended")).text).toContain(
+    "0 parked or ignored",
+  );
 });
 
 test("all of one reason are requeued, and no others", async () => {
@@ -37,7 +39,14 @@ test("all of one reason are requeued, and no others", async () => {
   ];
   const unpaid = anInvoiceEvent("invoice.paid", { status: "open" });
   for (const event of [...unusable, unpaid]) await inbox.deliver(event);
-  const ran = await requeue(inbox, "--reason", "PermanentError:amount_paid_unusable", "--yes");
+  const ran = await requeue(
+    inbox,
+    "--reason",
+    "PermanentError:amount_paid_unusable",
+    "--yes",
+    "--why",
+    "mended",
+  );
   expect(ran.text).toContain("2 are due now");
   for (const { id } of unusable) expect(await progress(inbox, id)).toMatchObject({ parked: false });
   expect(await progress(inbox, unpaid.id)).toMatchObject({ parked: true });
@@ -48,9 +57,9 @@ test("ignored events are requeued by their reason while their payload is there",
   const [kept, purged] = [anInvoiceEvent(), anInvoiceEvent()];
   for (const event of [kept, purged]) await inbox.deliver(event);
   await inbox.rows("update webhook_inbox set payload = null where event_id = $1", [purged.id]);
-  expect((await requeue(inbox, "--ignored-reason", "livemode", "--yes")).text).toContain(
-    "1 are due",
-  );
+  expect(
+    (await requeue(inbox, "--ignored-reason", "livemode", "--yes", "--why", "mended")).text,
+  ).toContain("1 are due");
   expect(await inbox.tick({ STRIPE_LIVEMODE: "false" })).toMatchObject({ processed: 1 });
   expect(await inbox.books()).toEqual({ ...ONE_BOOKING, inbox: 2 });
 });
@@ -66,8 +75,9 @@ test("nothing is requeued unless somebody says so", async () => {
 });
 
 test.each([
-  ["no selection", ["--yes"]],
-  ["two selections", ["--id", "evt_1", "--reason", "x", "--yes"]],
+  ["no selection", ["--yes", "--why", "mended"]],
+  ["two selections", ["--id", "evt_1", "--reason", "x", "--yes", "--why", "y"]],
+  ["no why", ["--id", "evt_1", "--yes"]],
   ["an unknown flag", ["--all"]],
 ])("%s is refused, with the help", async (_, flags) => {
   const ran = await requeue(await openTestbed(), ...flags);
@@ -106,19 +116,25 @@ test("a message that could not be sent, and one whose call needs review, are sen
   queue.before = () => Promise.reject(new TypeError("The queue is full."));
   await inbox.deliver(anInvoiceEvent());
   queue.before = () => Promise.resolve();
-  expect((await requeue(inbox, "--message-reason", "TypeError", "--yes")).text).toContain(
-    "1 are due now",
-  );
+  expect(
+    (await requeue(inbox, "--message-reason", "TypeError", "--yes", "--why", "mended")).text,
+  ).toContain("1 are due now");
   await inbox.tick();
   await outbound.consume(queue.messages);
   expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Stripe:400" }]);
-  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  expect((await requeue(inbox, "--message", "1", "--yes", "--why", "mended")).text).toContain(
+    "1 are due now",
+  );
   await inbox.tick();
   await outbound.consume(queue.messages.slice(1));
   expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
   expect(api.calls).toHaveLength(2);
-  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("0 messages match");
-  expect(await requeue(inbox, "--message", "x", "--yes")).toMatchObject({ status: 1 });
+  expect((await requeue(inbox, "--message", "1", "--yes", "--why", "mended")).text).toContain(
+    "0 messages match",
+  );
+  expect(await requeue(inbox, "--message", "x", "--yes", "--why", "mended")).toMatchObject({
+    status: 1,
+  });
 });
 
 test("a call that may have happened is not made anew because it was parked under another name", async () => {
@@ -131,13 +147,17 @@ test("a call that may have happened is not made anew because it was parked under
   await inbox.rows(`update call_journal set available_at = now(),
     first_called_at = now() - interval '21 hours'`);
   await outbound.consume(queue.messages, { undelivered: true });
-  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  expect((await requeue(inbox, "--message", "1", "--yes", "--why", "mended")).text).toContain(
+    "1 are due now",
+  );
   await inbox.tick();
   await outbound.consume(queue.messages.slice(1));
   expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: "Uncertain" }]);
   expect(api.calls).toHaveLength(1);
 
-  expect((await requeue(inbox, "--message-reason", "Uncertain", "--yes")).text).toContain("1 are");
+  expect(
+    (await requeue(inbox, "--message-reason", "Uncertain", "--yes", "--why", "mended")).text,
+  ).toContain("1 are");
   await inbox.tick();
   await outbound.consume(queue.messages.slice(2));
   expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
@@ -151,8 +171,12 @@ test("a message that vanished on its way is sent again, by its id or with all th
   }
   await outbound.consume(queue.messages.slice(2));
   await inbox.rows("update outbox set published_at = now() - interval '5 days' where id > 1");
-  expect((await requeue(inbox, "--not-done", "96", "--yes")).text).toContain("1 are due now");
-  expect((await requeue(inbox, "--message", "1", "--yes")).text).toContain("1 are due now");
+  expect((await requeue(inbox, "--not-done", "96", "--yes", "--why", "mended")).text).toContain(
+    "1 are due now",
+  );
+  expect((await requeue(inbox, "--message", "1", "--yes", "--why", "mended")).text).toContain(
+    "1 are due now",
+  );
   expect(await inbox.tick()).toMatchObject({ published: 2 });
   await outbound.consume(queue.messages.slice(3));
   const rows = await inbox.rows("select done_at is not null as done from outbox");
@@ -165,7 +189,9 @@ test("a call that waits to be tried again need not wait, once a person says so",
   const { inbox, queue } = outbound;
   await inbox.deliver(anInvoiceEvent());
   await outbound.consume(queue.messages);
-  expect((await requeue(inbox, "--not-done", "0", "--yes")).text).toContain("1 are due now");
+  expect((await requeue(inbox, "--not-done", "0", "--yes", "--why", "mended")).text).toContain(
+    "1 are due now",
+  );
   await inbox.tick();
   expect(await outbound.consume(queue.messages.slice(1))).toEqual(["ack"]);
   expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);
@@ -177,7 +203,9 @@ test("a message that could not be read is sent again, and has its effect, once t
   await inbox.deliver(anInvoiceEvent());
   const body = { ...Object(queue.messages[0]?.body), event_type: "Misspelt" };
   await outbound.consume([{ body }]);
-  expect((await requeue(inbox, "--message-reason", "Unreadable", "--yes")).text).toContain("1 are");
+  expect(
+    (await requeue(inbox, "--message-reason", "Unreadable", "--yes", "--why", "mended")).text,
+  ).toContain("1 are");
   await inbox.tick();
   await outbound.consume(queue.messages.slice(1));
   expect(await journalRows(inbox)).toMatchObject([{ state: "done" }]);

@@ -134,6 +134,18 @@ test.each([
   });
 });
 
+test("a customer of any length is stored, in whichever mode, though an index takes none so long", async () => {
+  const customer = "\u{1f600}".repeat(100_000);
+  for (const mode of ["sync", "async"]) {
+    const receiver = await openTestbed({ env: { RECEIVE_MODE: mode } });
+    const event = withFields(anInvoiceEvent("invoice.paid", { id: "in_long" }), { customer });
+    const { outcome } = await receiver.deliver(event);
+    expect(outcome).toBe(mode === "sync" ? "processed" : "stored");
+    const [row] = await receiver.rows("select length(customer_id) as length from invoices");
+    expect(row).toEqual({ length: 100_000 });
+  }
+});
+
 test("the preview of an invoice, which has no id, is ignored", async () => {
   const object = UNRELATED["invoice.upcoming"]?.("test") ?? {};
   expect(object).not.toHaveProperty("id");

@@ -5,12 +5,12 @@ import { retain } from "../../src/retain.ts";
 import { collectingContext, anInvoiceEvent, openTestbed, type Testbed } from "./testbed.ts";
 import { waits } from "./waiting.ts";
 
-const NOTHING = { payloads: 0, tombstones: 0, messages: 0, calls: 0, gaps: 0, sweeps: 0 };
+const NOTHING = { payloads: 0, tombstones: 0, messages: 0, calls: 0, gaps: 0, sweeps: 0, hours: 0 };
 
 /** One night's run over the testbed's database. */
 async function night(inbox: Testbed, env: Record<string, string> = {}) {
   const { ctx, settled } = collectingContext();
-  const counts = await retain(
+  const { counts } = await retain(
     { HYPERDRIVE: { connectionString: inbox.databaseUrl }, ...env },
     (rest) => ctx.waitUntil(rest),
   );
@@ -170,4 +170,15 @@ test("the nightly schedule retains, every other one is a tick", async () => {
   expect(await inbox.books()).toMatchObject({ entries: 0 });
   await run("* * * * *");
   expect(await inbox.books()).toMatchObject({ entries: 1 });
+});
+
+test("counts of hours go after 90 days", async () => {
+  const inbox = await openTestbed();
+  await inbox.rows(`
+    insert into inbox_hours (hour, endpoint, event_type, ignored_reason, received, duplicates, settled)
+    select now() - n * interval '1 day', 'billing', 'invoice.paid', '', 1, 0, 1
+    from generate_series(88, 93) as n`);
+  expect(await night(inbox)).toEqual({ ...NOTHING, hours: 4 });
+  expect(await night(inbox)).toEqual(NOTHING);
+  expect(await inbox.rows("select 1 from inbox_hours")).toHaveLength(2);
 });

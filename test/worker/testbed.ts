@@ -99,7 +99,7 @@ export async function openTestbed(
     rows,
     tick: async (over) => {
       const { ctx, settled } = collectingContext();
-      const counts = await tick(options.endpoints ?? shipped, { ...env, ...over }, (rest) =>
+      const { counts } = await tick(options.endpoints ?? shipped, { ...env, ...over }, (rest) =>
         ctx.waitUntil(rest),
       );
       await settled();

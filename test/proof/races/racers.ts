@@ -7,7 +7,7 @@ import { claimDue, parkCrashed, release } from "../../../src/inbox/claim.ts";
 import { processClaim, type Processed } from "../../../src/inbox/process.ts";
 import { receiveAsync, type Received, receiveSync } from "../../../src/inbox/receive.ts";
 import { deleteTombstones, purgePayloads } from "../../../src/inbox/retention.ts";
-import { requeue } from "../../../src/inbox/review.ts";
+import { requeueEvents } from "../../../src/operate/actions.ts";
 import type { EndpointRules } from "../../../src/inbox/rules.ts";
 import type { Claim, Delivery, Selection } from "../../../src/inbox/transitions.ts";
 import { eventFromInbox } from "../../../src/stripe/verify.ts";
@@ -122,7 +122,8 @@ export const crashParker: Racer = {
 };
 
 export function requeuer(selection: Selection): Racer {
-  return { run: async (db) => void (await requeue(db, selection, timeouts)) };
+  const by = { operator: "racer", via: "cli", why: "to see" } as const;
+  return { run: async (db) => void (await requeueEvents(db, selection, 1, by, timeouts)) };
 }
 
 export const purger: Racer = {

@@ -1,0 +1,72 @@
+/**
+ * All that tells a person on call whether money events are flowing, in one round trip: what the
+ * pages, the metrics and the alerts read. Each statement is fast on millions of rows.
+ */
+import type { Connection } from "../db/connect.ts";
+import { inOneFlight, type Timeouts } from "../db/transaction.ts";
+import { dayStatements, type LastDay, readDay } from "../inbox/hours.ts";
+import { type LastHour, rateStatements, readRates } from "../inbox/rates.ts";
+import { type InboxState, readState, stateStatements } from "../inbox/stats.ts";
+import { type OutboxState, outboxStatements, readOutbox } from "../outbox/stats.ts";
+import {
+  readReconciliation,
+  type Reconciliation,
+  reconciliationStatements,
+} from "../reconcile/stats.ts";
+import { type Heartbeats, heartbeatStatements, readHeartbeats } from "./heartbeats.ts";
+
+/** What is, now: all that alerts are about. */
+export interface State {
+  readonly inbox: InboxState;
+  readonly outbox: OutboxState;
+  readonly reconciliation: Reconciliation;
+  readonly heartbeats: Heartbeats;
+}
+
+export interface Figures extends State {
+  readonly lastHour: LastHour;
+  readonly lastDay: LastDay;
+}
+
+/** One round trip. */
+export async function readFigures(db: Connection, timeouts: Timeouts): Promise<Figures> {
+  const rows = await inOneFlight(db, timeouts, [
+    ...statements,
+    ...rateStatements,
+    ...dayStatements,
+  ]);
+  const take = taker(rows);
+  return {
+    ...toState(take),
+    lastHour: readRates(take(rateStatements.length)),
+    lastDay: readDay(take(dayStatements.length)),
+  };
+}
+
+/** One round trip. */
+export async function readNow(db: Connection, timeouts: Timeouts): Promise<State> {
+  return toState(taker(await inOneFlight(db, timeouts, statements)));
+}
+
+const statements = [
+  ...stateStatements,
+  ...outboxStatements,
+  ...reconciliationStatements,
+  ...heartbeatStatements,
+];
+
+type Rows = Awaited<ReturnType<typeof inOneFlight>>;
+
+function toState(take: (count: number) => Rows): State {
+  return {
+    inbox: readState(take(stateStatements.length)),
+    outbox: readOutbox(take(outboxStatements.length)),
+    reconciliation: readReconciliation(take(reconciliationStatements.length)),
+    heartbeats: readHeartbeats(take(heartbeatStatements.length)),
+  };
+}
+
+function taker(rows: Rows): (count: number) => Rows {
+  let taken = 0;
+  return (count) => rows.slice(taken, (taken += count));
+}

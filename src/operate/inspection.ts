@@ -1,0 +1,72 @@
+/** One event with everything that is known of it, in one round trip. */
+import { type SQL, sql } from "drizzle-orm";
+import type { Connection, Row, Write } from "../db/connect.ts";
+import { numberOf, textOf, timeOf } from "../db/rows.ts";
+import {
+  operatorActions as actions,
+  sweepGaps as gaps,
+  webhookInbox as inbox,
+} from "../db/schema.ts";
+import { inOneFlight, type Timeouts } from "../db/transaction.ts";
+import { type ListedEvent, toEvent } from "../inbox/listing.ts";
+import type { Key } from "../inbox/transitions.ts";
+import { eventSubject } from "./actions.ts";
+import { readAction, type RecordedAction } from "./records.ts";
+
+/** How the business tells of the object that an event speaks of. */
+export interface Tracing<T> {
+  readonly statements: (objectId: SQL) => readonly Write[];
+  readonly read: (rows: readonly (readonly Row[])[]) => T;
+}
+
+export interface Inspected<T> {
+  readonly event: ListedEvent & {
+    readonly fence: number;
+    /** What Stripe sent could not be stored to the letter. */
+    readonly payloadAltered: boolean;
+  };
+  /** When a sweep brought it in, because it had not been delivered; null: it was delivered. */
+  readonly sweptAt: Date | null;
+  /** Those that named it; what was done by a reason is in the list of all actions. */
+  readonly actions: readonly RecordedAction[];
+  readonly trace: T;
+  /** The JSON text as it is stored; null: it was purged. */
+  readonly payload: string | null;
+}
+
+const MOST_ACTIONS = 50;
+
+/** @returns null when there is no such event. */
+export async function inspectEvent<T>(
+  db: Connection,
+  { endpoint, eventId }: Key,
+  tracing: Tracing<T>,
+  timeouts: Timeouts,
+): Promise<Inspected<T> | null> {
+  const isIt = sql`provider = 'stripe' and endpoint = ${endpoint} and event_id = ${eventId}`;
+  const objectId = sql`(select object_id from ${inbox} where ${isIt})`;
+  const [found, swept, acted, ...traces] = await inOneFlight(db, timeouts, [
+    sql`select endpoint, event_id, event_type, object_id, last_error, ignored_reason, attempts,
+        duplicates, received_at, processed_at, parked_at, available_at, outcome, fence,
+        payload_altered, extract(epoch from now() - received_at)::float8 as age_seconds,
+        payload::text as payload
+      from ${inbox} where ${isIt}`,
+    sql`select found_at from ${gaps} where endpoint = ${endpoint} and event_id = ${eventId}`,
+    sql`select * from ${actions} where subject in (${eventSubject(eventId)}, ${eventSubject(eventId, endpoint)})
+      order by id desc limit ${MOST_ACTIONS}`,
+    ...tracing.statements(objectId),
+  ]);
+  const row = found?.[0];
+  if (!row) return null;
+  return {
+    event: {
+      ...toEvent(row),
+      fence: numberOf(row, "fence"),
+      payloadAltered: row["payload_altered"] === true,
+    },
+    sweptAt: swept?.[0] ? timeOf(swept[0], "found_at") : null,
+    actions: (acted ?? []).map(readAction),
+    trace: tracing.read(traces),
+    payload: row["payload"] === null ? null : textOf(row, "payload"),
+  };
+}
