@@ -21,7 +21,7 @@ export class InvalidSetting extends Error {
 /** `wrangler.toml` also has numbers and booleans. */
 const Text = v.pipe(v.union([v.string(), v.number(), v.boolean()]), v.transform(String));
 
-const wholeNumber = (unit: string, min: number, max: number) =>
+export const wholeNumber = (unit: string, min: number, max: number) =>
   v.pipe(
     Text,
     v.regex(/^\d{1,9}$/),
@@ -152,10 +152,7 @@ export function readSettings(env: Env): Settings {
     backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
   };
   return {
-    database: {
-      connectionString: readConnectionString(env),
-      pipeline: settings.PIPELINE === "on",
-    },
+    database: { connectionString: readConnectionString(env), pipeline: isPipelined(settings) },
     livemode: settings.STRIPE_LIVEMODE === undefined ? null : settings.STRIPE_LIVEMODE === "true",
     mode: settings.RECEIVE_MODE,
     processing: settings.PROCESSING === "on",
@@ -179,6 +176,36 @@ export function readSettings(env: Env): Settings {
     dispatch: queue && { queue, leaseSeconds: settings.LEASE_SECONDS, ...retry },
     retry,
   };
+}
+
+/**
+ * The way to the database alone, whatever else is wrong.
+ *
+ * @throws InvalidSetting
+ */
+export function readDatabase(env: Env): Database {
+  const pipeline = v.safeParse(Vars.entries.PIPELINE, env["PIPELINE"]);
+  if (!pipeline.success) throw new InvalidSetting("PIPELINE", expectation("PIPELINE"));
+  return {
+    connectionString: readConnectionString(env),
+    pipeline: isPipelined({ PIPELINE: pipeline.output }),
+  };
+}
+
+function isPipelined({ PIPELINE }: Pick<v.InferOutput<typeof Vars>, "PIPELINE">): boolean {
+  return PIPELINE === "on";
+}
+
+/** @throws InvalidSetting */
+export function readVar(
+  env: Env,
+  name: string,
+  schema: ReturnType<typeof wholeNumber>,
+  byDefault: string,
+): number {
+  const value = v.safeParse(schema, env[name] ?? byDefault);
+  if (value.success) return value.output;
+  throw new InvalidSetting(name, v.getDescription(schema) ?? "is not usable");
 }
 
 function readVars(env: Env): v.InferOutput<typeof Vars> {
@@ -287,7 +314,8 @@ function readSweep(env: Env, vars: v.InferOutput<typeof Vars>): Settings["sweep"
   };
 }
 
-function readQueue(env: Env): Queue | null {
+/** @throws InvalidSetting */
+export function readQueue(env: Env): Queue | null {
   const binding = env["OUTBOX_QUEUE"];
   if (binding === undefined) return null;
   const queue = v.safeParse(QueueBinding, binding);

@@ -17,6 +17,7 @@ import {
   type SweepPolicy,
   type SweptPage,
 } from "./reconcile/sweep.ts";
+import { OWN_ACCOUNT, YOUNGEST_MINUTES } from "./reconcile/sweep-runs.ts";
 import { eventLists, type ListEvents } from "./stripe/lists.ts";
 
 /** In one tick: Cloudflare keeps only so much of a run's log, and the table has every gap. */
@@ -43,19 +44,37 @@ export async function sweep(
   });
 }
 
+/** Whose lists are swept; none where no API key is set. */
+export function sweptAccounts(
+  endpoints: readonly Pick<EndpointRules, "accounts" | "handlers">[],
+  { sweep: sweeping }: Pick<Settings, "sweep">,
+): readonly string[] {
+  if (!sweeping) return [];
+  // Where nothing would be done with their events, their lists need not be read.
+  const wanted = endpoints.some(
+    ({ accounts, handlers }) => accounts === "connected" && Object.keys(handlers).length > 0,
+  );
+  return [OWN_ACCOUNT, ...(wanted ? sweeping.connectedAccounts : [])];
+}
+
+/** Of intervals: a walk may take some ticks, and Stripe fail for a while. */
+const OVERDUE_INTERVALS = 3;
+
+/** Since the youngest event that was looked for: beyond that, something keeps sweeps from ending. */
+export function overdueSeconds(intervalMinutes: number): number {
+  return (OVERDUE_INTERVALS * intervalMinutes + YOUNGEST_MINUTES) * 60;
+}
+
 function policyOf(
   endpoints: readonly EndpointRules[],
   { sweep: sweeping, process, retry }: Settings,
 ): SweepPolicy | null {
   if (!sweeping) return null;
-  const { connectedAccounts, intervalMinutes, reachDays, since } = sweeping;
-  // Where nothing would be done with their events, their lists need not be read.
-  const wanted = endpoints.some(
-    ({ accounts, handlers }) => accounts === "connected" && Object.keys(handlers).length > 0,
-  );
+  const { intervalMinutes, reachDays, since } = sweeping;
+  const [, ...connectedAccounts] = sweptAccounts(endpoints, { sweep: sweeping });
   return {
     reach: { intervalMinutes, days: reachDays, since },
-    connectedAccounts: wanted ? connectedAccounts : [],
+    connectedAccounts,
     timeouts: process.timeouts,
     leaseSeconds: LEASE_SECONDS,
     backoffCapSeconds: retry.backoffCapSeconds,

@@ -42,7 +42,7 @@ export interface PageCounts {
 }
 
 /** Younger events may still be on their way. */
-const YOUNGEST_MINUTES = 15;
+export const YOUNGEST_MINUTES = 15;
 /** An event can appear in the list later than `created` says. */
 const OVERLAP_MINUTES = 60;
 
