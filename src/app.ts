@@ -1,36 +1,87 @@
 /**
- * The Hono app over a table of endpoints: mounts the doors, writes one log line per delivery, and
+ * The Hono app over a table of endpoints: mounts the doors, writes one log line per request, and
  * is the one place where a fault becomes a status.
  */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
+import { matchedRoutes } from "hono/route";
+import { InvalidSetting } from "./config.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { explain } from "./faults.ts";
 import { answer, type DoorEnv, note } from "./http/answers.ts";
+import { metricsDoor } from "./http/metrics.ts";
+import { opsDoor } from "./http/ops.tsx";
+import { BadRequest } from "./http/ops-fields.ts";
 import { webhookDoor } from "./http/webhook.ts";
 import { type Fields, type Level, log } from "./log.ts";
 
 export function createApp(endpoints: Endpoints): Hono<DoorEnv> {
   const app = new Hono<DoorEnv>({ strict: false });
 
-  app.use("/webhooks/*", async (c, next) => {
+  app.use(async (c, next) => {
     const startedAt = Date.now();
     c.set("line", {});
     await next();
     const line = c.get("line");
     const status = c.res.status;
-    log(levelOf(status, line), "delivery", { ...line, status, ms: Date.now() - startedAt });
+    const took = { status, ms: Date.now() - startedAt };
+    if (isDelivery(c)) log(levelOf(status, line), "delivery", { ...line, ...took });
+    else {
+      // Those who look for what is not there are many, and no trouble of ours.
+      log(status === 404 ? "info" : levelOf(status, line), "request", {
+        method: c.req.method,
+        route: routeOf(c),
+        ...line,
+        ...took,
+      });
+    }
   });
 
   app.get("/healthz", (c) => c.text("ok"));
   app.route("/webhooks/stripe", webhookDoor(endpoints));
+  app.route("/ops", opsDoor(endpoints));
+  app.route("/metrics", metricsDoor(endpoints));
   app.notFound((c) => c.json({ error: "There is nothing here." }, 404));
 
   app.onError((fault, c) => {
-    note(c, explain(fault));
-    return answer(c, "unavailable");
+    if (!isDelivery(c) && fault instanceof BadRequest) {
+      return c.json({ error: fault.message }, fault.status);
+    }
+    const known = explain(fault);
+    note(c, known);
+    return isDelivery(c) ? answer(c, "unavailable") : unavailable(c, fault, known);
   });
   return app;
 }
+
+/** As it is mounted: what was really asked for may hold anything. Undefined: it leads nowhere. */
+function routeOf(c: Context): string | undefined {
+  return matchedRoutes(c).findLast(({ path }) => !path.endsWith("*"))?.path;
+}
+
+function isDelivery(c: Context): boolean {
+  return c.req.path.startsWith("/webhooks/");
+}
+
+/** To an operator: what is known of it, in words of our own, and what to do. */
+function unavailable(c: Context, fault: unknown, { error, detail, sqlstate }: Fields): Response {
+  const todo =
+    fault instanceof InvalidSetting
+      ? `Put ${fault.setting} right, and deploy.`
+      : (TODO[String(sqlstate)] ??
+        (c.req.method === "POST"
+          ? "It may have been done, or not: GET /ops/api/actions says so."
+          : "GET /ops/api/doctor looks at what can be wrong."));
+  const said = sqlstate === undefined ? error : `Postgres refused it (SQLSTATE ${sqlstate}).`;
+  return c.json({ error: detail ?? said, sqlstate, todo }, 503);
+}
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const TODO: Readonly<Record<string, string>> = {
+  "40P01": "Two got into each other's way. Nothing was done: try again.",
+  "42P01": "This database lacks our tables: npm run db:migrate.",
+  "55P03": "Somebody works on one of them for long. Nothing was done: try again.",
+  "57014": "It took too long. Nothing was done: try again.",
+};
 
 function levelOf(status: number, line: Fields): Level {
   // A body that Stripe signed and we cannot read is a fault of ours, and an event not received.

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import type { Env } from "../config.ts";
 import type { Received } from "../inbox/receive.ts";
 import type { Fields } from "../log.ts";
+import type { Identity } from "./ops-access.ts";
 
 export type Outcome = Received["outcome"] | "invalid" | "too_large" | "too_slow" | "unavailable";
 
@@ -25,8 +26,12 @@ const STATUS = {
 
 export interface DoorEnv {
   readonly Bindings: Env;
-  /** What the request's one log line says; completed while the delivery makes its way. */
-  readonly Variables: { line: Fields };
+  readonly Variables: {
+    /** What the request's one log line says; completed while the request makes its way. */
+    line: Fields;
+    /** Who is at work, behind the door for operators. */
+    identity: Identity;
+  };
 }
 
 /** `{ "outcome": …, "event": … }`; `event` only once it is verified. */

@@ -14,10 +14,14 @@ const SETTING = new RegExp(
     "TICK_BUDGET_SECONDS|PIPELINE|PROCESSING)$",
 );
 
+/** Lets an operator in here. It is no secret, and only Workers on this machine take it. */
+export const MADE_UP_OPS_TOKEN = "made-up-for-this-machine-and-for-no-other-one";
+
 const MADE_UP = {
   STRIPE_LIVEMODE: "false",
   STRIPE_WEBHOOK_SECRET: "whsec_made_up_for_this_machine",
   STRIPE_CONNECT_WEBHOOK_SECRET: "whsec_made_up_for_connect",
+  OPS_TOKEN: MADE_UP_OPS_TOKEN,
 } as const;
 
 /**

@@ -10,7 +10,7 @@ import { interruption } from "./interruption.ts";
 import { progressOn, roundTable } from "./report.ts";
 import { type RoundOptions, playRound } from "./round.ts";
 import { AlreadyRunning } from "./run-file.ts";
-import { localSettings, withShortLease } from "./settings.ts";
+import { localSettings, MADE_UP_OPS_TOKEN, withShortLease } from "./settings.ts";
 import { type System, startSystem, withoutPassword } from "./system.ts";
 import { followWorkerLog } from "./worker-log.ts";
 
@@ -49,6 +49,8 @@ const TRICKLE: RoundOptions = {
 const TRICKLE_PAUSE_MS = 4_000;
 const TRICKLE_REPORT_MS = 60_000;
 
+type Settings = Readonly<Record<string, string>>;
+
 const say = (line: string) => console.log(line);
 
 async function main(args: string[], signal: AbortSignal): Promise<boolean> {
@@ -68,8 +70,8 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
   const ticking = tickEveryMinute(system.receiver.url, { say, signal: untilEnd });
   try {
     const working = flags["no-traffic"]
-      ? serveAlone(system, untilEnd)
-      : serveTraffic(system, flags.once ?? false, untilEnd);
+      ? serveAlone(system, settings, untilEnd)
+      : serveTraffic(system, settings, flags.once ?? false, untilEnd);
     const failure = system.broken.then((what) => {
       signal.throwIfAborted();
       throw new UsageError(what);
@@ -83,7 +85,12 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
   }
 }
 
-async function serveTraffic(system: System, once: boolean, signal: AbortSignal): Promise<boolean> {
+async function serveTraffic(
+  system: System,
+  settings: Settings,
+  once: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
   const seed = Math.floor(Math.random() * 2 ** 32);
   say("");
   say(`A simulated Stripe posts the histories of ${ROUND.invoices} invoices (seed ${seed}),`);
@@ -101,13 +108,13 @@ async function serveTraffic(system: System, once: boolean, signal: AbortSignal):
   say(roundTable(round));
   say("");
   if (once) return round.problems.length === 0;
-  sayWhere(system);
+  sayWhere(system, settings);
   say("Every few seconds a few more invoices. Ctrl-C ends it.");
   return trickle(system, signal);
 }
 
-async function serveAlone(system: System, signal: AbortSignal): Promise<never> {
-  sayWhere(system);
+async function serveAlone(system: System, settings: Settings, signal: AbortSignal): Promise<never> {
+  sayWhere(system, settings);
   say("Send it events with: npm run simulate. Ctrl-C ends it. From here on, the Worker's log:");
   say("");
   return followWorkerLog(Object.values(system.receiver.secrets), signal);
@@ -141,16 +148,23 @@ async function trickle({ receiver }: System, signal: AbortSignal): Promise<never
   }
 }
 
-function sayWhere({ receiver: { url, databaseUrl } }: System): void {
+function sayWhere({ receiver: { url, databaseUrl } }: System, settings: Settings): void {
   say(`  own events      ${url}/webhooks/stripe/billing`);
   say(`  Connect events  ${url}/webhooks/stripe/connect`);
   say(`  health          ${url}/healthz`);
+  say(`  operator        ${url}/ops   (OPS_TOKEN: ${tokenToShow(settings["OPS_TOKEN"])})`);
   say(`  database        ${withoutPassword(databaseUrl)}`);
   say(`  cron            every minute by itself, and now with: curl "${tickUrl(url)}"`);
   say("");
   say("  From a real account, with the secret that this prints as STRIPE_WEBHOOK_SECRET:");
   say(`  stripe listen --forward-to ${url}/webhooks/stripe/billing`);
   say("");
+}
+
+/** The made-up one is no secret; another one is. */
+function tokenToShow(token: string | undefined): string {
+  if (!token) return "empty, and nobody gets in";
+  return token === MADE_UP_OPS_TOKEN ? token : "as you have set it";
 }
 
 function settingsWith(mode: string | undefined): Record<string, string> {

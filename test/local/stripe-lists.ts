@@ -1,6 +1,6 @@
 /**
- * The reading side of a fake of Stripe's API: the list of events, and invoices. It pages, newest
- * first, filters by time and type, and forgets events that are 30 days old.
+ * The reading side of a fake of Stripe's API: the list of events, invoices, and webhook endpoints.
+ * It pages, newest first, filters by time and type, and forgets events that are 30 days old.
  *
  * An invoice is what its last event said of it, in that event's shape, unless it is told otherwise.
  *
@@ -36,6 +36,8 @@ interface Listed {
 
 export class StripeLists {
   readonly requests: ListRequest[] = [];
+  /** To which Stripe delivers, in the key's mode: see `webhookEndpoint`. */
+  endpoints: readonly JsonObject[] = [];
   readonly #events = new Map<string | null, Listed[]>();
   readonly #invoices = new Map<string, { account: string | null; invoice: JsonObject }>();
 
@@ -73,6 +75,7 @@ export class StripeLists {
     this.requests.length = 0;
     this.#events.clear();
     this.#invoices.clear();
+    this.endpoints = [];
   }
 
   /** @returns null for what is not read here. */
@@ -93,6 +96,9 @@ export class StripeLists {
         path,
         parameters,
       );
+    }
+    if (path === "/v1/webhook_endpoints") {
+      return page(this.endpoints.map(asListed), path, parameters);
     }
     const id = /^\/v1\/invoices\/([^/]+)$/.exec(path)?.[1];
     if (id === undefined) return null;

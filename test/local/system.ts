@@ -9,7 +9,8 @@ import { findInstallation } from "./postgres-binaries.ts";
 import { startCluster } from "./postgres.ts";
 import { LOCAL, ROOT, type Receiver, claimRun } from "./run-file.ts";
 import { accountOf } from "./settings.ts";
-import { sometimes, startStripeApi } from "./stripe-api.ts";
+import { type FakeStripeApi, sometimes, startStripeApi } from "./stripe-api.ts";
+import { billingUrl, webhookEndpoint } from "./stripe-endpoints.ts";
 import { WORKER_LOG, startWorker } from "./worker.ts";
 
 export interface System {
@@ -61,7 +62,8 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     say(`Postgres is ready: ${withoutPassword(databaseUrl)}`);
     signal.throwIfAborted();
 
-    const apiUrl = await startFakeApi();
+    const api = await startFakeApi();
+    const apiUrl = api?.url ?? null;
     const preferredPort = Number(process.env["PORT"] ?? WORKER_PORT);
     const worker = await startWorker({
       databaseUrl,
@@ -72,6 +74,8 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
       say,
     });
     endings.push(() => worker.stop());
+    // As if it had been told to Stripe, so that the doctor finds there what it looks for.
+    if (api) api.lists.endpoints = [webhookEndpoint(billingUrl(worker.url))];
     broken.push(worker.ended.then(() => `The Worker ended by itself (log: ${WORKER_LOG}).`));
     const mode = settings["RECEIVE_MODE"] ?? "sync";
     say(`The Worker is ready: ${worker.url} (mode ${mode}; log: ${relative(ROOT, WORKER_LOG)})`);
@@ -81,11 +85,11 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     return { receiver, ownsDatabase: !given, broken: Promise.race(broken), stop };
 
     /** Unless the Worker is to call another one. */
-    async function startFakeApi(): Promise<string | null> {
+    async function startFakeApi(): Promise<FakeStripeApi | null> {
       if (settings["STRIPE_API_KEY"] !== undefined) return null;
-      const api = await startStripeApi({ fault: sometimes(Math.random, FAULTS_PERCENT) });
-      endings.push(() => api.close());
-      return api.url;
+      const fake = await startStripeApi({ fault: sometimes(Math.random, FAULTS_PERCENT) });
+      endings.push(() => fake.close());
+      return fake;
     }
 
     async function startOwnPostgres(): Promise<string> {
