@@ -5,16 +5,18 @@
  *
  * Not imitated: Hyperdrive, a database that is far away (but see the delay proxy), other isolates.
  */
-import { parseArgs } from "node:util";
 import { createDatabase, createTemplate } from "../local/databases.ts";
 import type { Endpoint } from "../local/deliver.ts";
-import { readNumber, UsageError } from "../local/flags.ts";
+import { UsageError } from "../local/flags.ts";
 import { freePort } from "../local/ports.ts";
 import type { Cluster } from "../local/postgres.ts";
 import { claimRun } from "../local/run-file.ts";
 import { startTemporaryCluster } from "../local/temporary-cluster.ts";
 import { startWorker } from "../local/worker.ts";
+import { type Extent, readExtent } from "./extent.ts";
 import { Client } from "pg";
+
+export type { Extent } from "./extent.ts";
 
 export interface Bench {
   readonly cluster: Pick<Cluster, "url">;
@@ -33,45 +35,21 @@ export interface BenchWorker {
   readonly tick: () => Promise<void>;
 }
 
-/** How much is measured. Every measurement takes the flags of all, and reads its own. */
-export interface Extent {
-  readonly delayMs: number;
-  readonly repeats: number;
-  readonly events: number;
-  readonly deliveries: number;
-}
-
-const FLAGS = {
-  delay: { min: 1, max: 1_000, byDefault: 20 },
-  repeats: { min: 1, max: 1_000, byDefault: 15 },
-  events: { min: 1, max: 1_000_000, byDefault: 20_000 },
-  deliveries: { min: 1, max: 100_000, byDefault: 200 },
-} as const;
-
-/** @throws UsageError */
-export function readExtent(): Extent {
-  const text = { type: "string" } as const;
-  const options = { delay: text, repeats: text, events: text, deliveries: text };
-  const { values } = parseArgs({ options });
-  const number = (name: keyof typeof FLAGS): number =>
-    readNumber({ name, ...FLAGS[name] }, values[name]) ?? FLAGS[name].byDefault;
-  return {
-    delayMs: number("delay"),
-    repeats: number("repeats"),
-    events: number("events"),
-    deliveries: number("deliveries"),
-  };
-}
-
 /** Runs measurements from the command line: figures go to stdout, all else to stderr. */
 export async function runBench(
   ...measurements: ((bench: Bench, extent: Extent) => Promise<void>)[]
 ): Promise<void> {
-  try {
-    const extent = readExtent();
-    await withBench(async (bench) => {
+  await withExtent((extent) =>
+    withBench(async (bench) => {
       for (const measure of measurements) await measure(bench, extent);
-    });
+    }),
+  );
+}
+
+/** Reads the command line, and says what is wrong with it. */
+export async function withExtent(use: (extent: Extent) => Promise<void>): Promise<void> {
+  try {
+    await use(readExtent());
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     say(error.message);
