@@ -268,6 +268,11 @@ export interface StripeApi {
   readonly url: URL | null;
 }
 
+/** Without one, nothing is asked or told; one that is there must be usable. */
+export function hasStripeApiKey(env: Env): boolean {
+  return env["STRIPE_API_KEY"] !== undefined;
+}
+
 /** @throws InvalidSetting */
 export function readStripeApi(env: Env): StripeApi {
   const key = v.safeParse(v.pipe(v.string(), v.trim(), v.minLength(1)), env["STRIPE_API_KEY"]);
@@ -303,7 +308,7 @@ export function readAccount(env: Env): {
 }
 
 function readSweep(env: Env, vars: v.InferOutput<typeof Vars>): Settings["sweep"] {
-  if (env["STRIPE_API_KEY"] === undefined || vars.SWEEP_INTERVAL_MINUTES === 0) return null;
+  if (!hasStripeApiKey(env) || vars.SWEEP_INTERVAL_MINUTES === 0) return null;
   return {
     api: readStripeApi(env),
     intervalMinutes: vars.SWEEP_INTERVAL_MINUTES,

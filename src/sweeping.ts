@@ -2,8 +2,9 @@
  * The part of a tick that asks Stripe what was missed: page after page of the walks that are due,
  * until they are at their ends or the time is over. A failure here ends no tick.
  */
-import type { Settings } from "./config.ts";
+import { type Env, InvalidSetting, readSettings, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
+import type { Endpoints } from "./endpoints.ts";
 import { explain } from "./faults.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
 import { log } from "./log.ts";
@@ -45,7 +46,7 @@ export async function sweep(
 }
 
 /** Whose lists are swept; none where no API key is set. */
-export function sweptAccounts(
+function sweptAccounts(
   endpoints: readonly Pick<EndpointRules, "accounts" | "handlers">[],
   { sweep: sweeping }: Pick<Settings, "sweep">,
 ): readonly string[] {
@@ -57,13 +58,30 @@ export function sweptAccounts(
   return [OWN_ACCOUNT, ...(wanted ? sweeping.connectedAccounts : [])];
 }
 
+/** What is swept, and how long may pass until it counts as overdue; or why nothing is. */
+export type Sweeping =
+  | { readonly accounts: readonly string[]; readonly overdueSeconds: number }
+  | { readonly off: string };
+
+export function sweepingOf(endpoints: Endpoints, env: Env): Sweeping {
+  try {
+    const settings = readSettings(env);
+    if (!settings.sweep) {
+      return { off: "STRIPE_API_KEY is not set, or SWEEP_INTERVAL_MINUTES is 0" };
+    }
+    const { intervalMinutes } = settings.sweep;
+    return {
+      accounts: sweptAccounts(Object.values(endpoints), settings),
+      overdueSeconds: (OVERDUE_INTERVALS * intervalMinutes + YOUNGEST_MINUTES) * 60,
+    };
+  } catch (error) {
+    if (!(error instanceof InvalidSetting)) throw error;
+    return { off: `${error.setting} is unusable: see settings` };
+  }
+}
+
 /** Of intervals: a walk may take some ticks, and Stripe fail for a while. */
 const OVERDUE_INTERVALS = 3;
-
-/** Since the youngest event that was looked for: beyond that, something keeps sweeps from ending. */
-export function overdueSeconds(intervalMinutes: number): number {
-  return (OVERDUE_INTERVALS * intervalMinutes + YOUNGEST_MINUTES) * 60;
-}
 
 function policyOf(
   endpoints: readonly EndpointRules[],

@@ -2,7 +2,7 @@
  * What goes on around each run of the cron: its heartbeat, the count of the hours that are over, and
  * the alerts. None of it keeps a tick from its work.
  */
-import { type Env, InvalidSetting, readDatabase, readSettings } from "./config.ts";
+import { type Env, readDatabase } from "./config.ts";
 import { readAlerting } from "./config-operator.ts";
 import { type Connection, sqlStateOf } from "./db/connect.ts";
 import { inOneFlight } from "./db/transaction.ts";
@@ -12,10 +12,10 @@ import { explain } from "./faults.ts";
 import { countHour } from "./inbox/hours.ts";
 import { errorClass, type Fields, log } from "./log.ts";
 import { claimToTell, recordTold, type Telling } from "./operate/alert-states.ts";
-import { type Concern, concernsOf, type Sweeping } from "./operate/alerts.ts";
+import { type Concern, concernsOf } from "./operate/alerts.ts";
 import { readNow } from "./operate/figures.ts";
 import { recordEnd, recordStart, type Run } from "./operate/heartbeats.ts";
-import { overdueSeconds, sweptAccounts } from "./sweeping.ts";
+import { sweepingOf } from "./sweeping.ts";
 
 /** How a run ended. */
 export interface Ended {
@@ -100,19 +100,6 @@ export function tellAlerts(endpoints: Endpoints, env: Env): Chore {
       log(firing ? "error" : "info", "alert", { name, firing, count: level, summary, ...said });
     }
   };
-}
-
-/** What is swept; null also where another setting is unusable, of which ticks fail. */
-export function sweepingOf(endpoints: Endpoints, env: Env): Sweeping {
-  try {
-    const settings = readSettings(env);
-    const accounts = sweptAccounts(Object.values(endpoints), settings);
-    if (!settings.sweep || accounts.length === 0) return null;
-    return { accounts, overdueSeconds: overdueSeconds(settings.sweep.intervalMinutes) };
-  } catch (error) {
-    if (error instanceof InvalidSetting) return null;
-    throw error;
-  }
 }
 
 async function tell(url: string | null, concern: Concern): Promise<Telling> {

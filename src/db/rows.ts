@@ -8,7 +8,7 @@ import type { Row } from "./connect.ts";
  */
 export const MOST_COUNTED = 20_000;
 
-/** How many there are; `more`: there are at least so many. */
+/** How many there are; `more`: there are more than that. */
 export interface Count {
   readonly count: number;
   readonly more: boolean;

@@ -7,18 +7,13 @@ import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { faultOf } from "../operate/alerts.ts";
 import { readNow, type State } from "../operate/figures.ts";
 import { OWN_ACCOUNT } from "../reconcile/sweep-runs.ts";
-import { overdueSeconds } from "../sweeping.ts";
+import type { Sweeping } from "../sweeping.ts";
 import { fail, type Finding, ok, skipped, warn } from "./finding.ts";
 
 const TIMEOUTS: Timeouts = { lockTimeoutMs: 3_000, statementTimeoutMs: 5_000 };
 /** Two ticks may fail to come, or take their time. */
 const TICK_SECONDS = 180;
 const NIGHT_SECONDS = 26 * 3_600;
-
-/** What is to be swept, or why nothing is. */
-export type Sweeping =
-  | { readonly intervalMinutes: number; readonly accounts: readonly string[] }
-  | { readonly off: string };
 
 export async function examineCrons(
   db: Connection,
@@ -33,7 +28,7 @@ export async function examineCrons(
     retention(state, numberOrNull(oldest, "seconds") ?? 0),
     ...("off" in sweeping
       ? [skipped("sweep", sweeping.off)]
-      : sweeping.accounts.map((account) => sweepOf(account, state, sweeping.intervalMinutes))),
+      : sweeping.accounts.map((account) => sweepOf(account, state, sweeping.overdueSeconds))),
   ];
 }
 
@@ -81,13 +76,12 @@ function retention({ heartbeats: { retention: beat } }: State, inboxSeconds: num
   );
 }
 
-function sweepOf(account: string, { reconciliation }: State, intervalMinutes: number): Finding {
+function sweepOf(account: string, { reconciliation }: State, limit: number): Finding {
   const check = account === OWN_ACCOUNT ? "sweep" : `sweep of ${account}`;
   const todo = "Look at the log lines of sweeps, and at last_error of sweep_runs";
   const seen = reconciliation.sweeps.find((one) => one.account === account);
   if (!seen) return warn(check, "none has begun yet", "The next tick begins one; look again");
   if (seen.error !== null) return fail(check, `it fails: ${seen.error}`, todo);
-  const limit = overdueSeconds(intervalMinutes);
   if (seen.seenSecondsAgo === null) {
     return seen.firstSecondsAgo > limit
       ? warn(

@@ -1,12 +1,12 @@
 /** Each thing that can be wrong in a deployment, looked at through its real bindings. */
-import { type Env, InvalidSetting, readDatabase, readSettings } from "../config.ts";
+import { type Env, InvalidSetting, readDatabase } from "../config.ts";
 import type { Database } from "../db/connect.ts";
 import { withConnection } from "../db/with-connection.ts";
 import type { Endpoints } from "../endpoints.ts";
 import { explain } from "../faults.ts";
-import { sweptAccounts } from "../sweeping.ts";
+import { type Sweeping, sweepingOf } from "../sweeping.ts";
 import { examineBetween } from "./between.ts";
-import { examineCrons, type Sweeping } from "./crons.ts";
+import { examineCrons } from "./crons.ts";
 import { examineDatabase } from "./database.ts";
 import { fail, type Finding, ok } from "./finding.ts";
 import { lookAt } from "./looking.ts";
@@ -65,19 +65,5 @@ async function throughDatabase(
     const todo =
       "Is it up, does the connection string of Hyperdrive lead there, is the password right?";
     return [fail(check, found, todo), ...seen];
-  }
-}
-
-function sweepingOf(endpoints: Endpoints, env: Env): Sweeping {
-  try {
-    const settings = readSettings(env);
-    const accounts = sweptAccounts(Object.values(endpoints), settings);
-    const { sweep } = settings;
-    return sweep === null
-      ? { off: "STRIPE_API_KEY is not set, or SWEEP_INTERVAL_MINUTES is 0" }
-      : { intervalMinutes: sweep.intervalMinutes, accounts };
-  } catch (error) {
-    if (!(error instanceof InvalidSetting)) throw error;
-    return { off: `${error.setting} is unusable: see settings` };
   }
 }

@@ -1,6 +1,7 @@
 /** What can be seen of the bindings, vars and secrets themselves. No value of one is ever repeated. */
 import {
   type Env,
+  hasStripeApiKey,
   InvalidSetting,
   readQueue,
   readSecrets,
@@ -88,7 +89,7 @@ function livemode(name: string, endpoint: Endpoint, env: Env): Finding {
 function apiKey(env: Env): Finding {
   const check = "api key";
   const set = "npx wrangler secret put STRIPE_API_KEY";
-  if (env["STRIPE_API_KEY"] === undefined) {
+  if (!hasStripeApiKey(env)) {
     return warn(check, "STRIPE_API_KEY is not set: nothing is swept, no consequence follows", set);
   }
   return named(check, env, () => {

@@ -5,9 +5,10 @@ import { type Alerting, readAlerting } from "../config-operator.ts";
 import { MOST_COUNTED } from "../db/rows.ts";
 import { withConnection } from "../db/with-connection.ts";
 import type { Endpoints } from "../endpoints.ts";
+import { MOST_LATELY } from "../inbox/rates.ts";
 import { MOST_OF_A_REASON } from "../inbox/stats.ts";
 import { type Figures, readFigures } from "../operate/figures.ts";
-import { sweepingOf } from "../watching.ts";
+import { sweepingOf } from "../sweeping.ts";
 import type { DoorEnv } from "./answers.ts";
 import { bearersOnly, whereConfigured } from "./ops-access.ts";
 
@@ -29,7 +30,8 @@ export function metricsDoor(endpoints: Endpoints): Hono<DoorEnv> {
     const figures = await withConnection(readDatabase(c.env), time, ({ db }) =>
       readFigures(db, TIMEOUTS),
     );
-    const accounts = sweepingOf(endpoints, c.env)?.accounts ?? [];
+    const sweeping = sweepingOf(endpoints, c.env);
+    const accounts = "off" in sweeping ? [] : sweeping.accounts;
     const text = exposition(figures, alerting, accounts);
     return c.body(text, 200, { "content-type": CONTENT_TYPE });
   });
@@ -54,9 +56,11 @@ function exposition(
     gauge("waiting_events", `Neither settled nor parked, counted up to ${MOST_COUNTED}`, [
       [inbox.waiting.count],
     ]),
-    gauge("oldest_waiting_seconds", "Since the oldest that waits was received; 0: none waits", [
-      [inbox.oldestWaitingSeconds ?? 0],
-    ]),
+    gauge(
+      "oldest_waiting_seconds",
+      "Since the oldest that waits was received, or requeued; 0: none waits",
+      [[inbox.oldestWaitingSeconds ?? 0]],
+    ),
     gauge(
       "needs_review_events",
       `Parked, by reason, counted up to ${MOST_OF_A_REASON} of each`,
@@ -64,12 +68,12 @@ function exposition(
     ),
     gauge(
       "received_last_hour",
-      "Events received in the last hour, of the newest 30000",
+      `Events received in the last hour, of the newest ${MOST_LATELY}`,
       types.map(({ endpoint, type, received }) => [received, { endpoint, type }]),
     ),
     gauge(
       "processed_last_hour",
-      "Events processed in the last hour, of the newest 30000",
+      `Events processed in the last hour, of the newest ${MOST_LATELY} settled`,
       types.map(({ endpoint, type, processed }) => [processed, { endpoint, type }]),
     ),
     gauge(
@@ -77,9 +81,11 @@ function exposition(
       "Events ignored in the last hour, by reason",
       lastHour.ignored.map(({ reason, events }) => [events, { reason }]),
     ),
-    gauge("all_received_last_hour", "Events received in the last hour, of all types", [
-      [lastHour.received],
-    ]),
+    gauge(
+      "all_received_last_hour",
+      `Events received in the last hour, of all types, counted up to ${MOST_LATELY}`,
+      [[lastHour.received]],
+    ),
     gauge("duplicates_last_hour", "Deliveries of the last hour's events on top of the first", [
       [lastHour.duplicates],
     ]),

@@ -18,7 +18,7 @@ import {
   resolveDiscrepancy,
 } from "../operate/actions.ts";
 import { concernsOf } from "../operate/alerts.ts";
-import { readFigures } from "../operate/figures.ts";
+import { readFigures, readLately } from "../operate/figures.ts";
 import { inspectEvent } from "../operate/inspection.ts";
 import {
   listActions,
@@ -28,7 +28,7 @@ import {
   type Page,
 } from "../operate/records.ts";
 import { countResendable } from "../outbox/review.ts";
-import { sweepingOf } from "../watching.ts";
+import { sweepingOf } from "../sweeping.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { readBody } from "./body.ts";
 import { operatorsOnly } from "./ops-access.ts";
@@ -60,7 +60,7 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
 
   api.get("/rates", async (c) => {
     const { per, endpoint, type } = query.readRateQuery(queryOf(c));
-    const { lastHour, lastDay } = await onDatabase(c, (db) => readFigures(db, TIMEOUTS));
+    const { lastHour, lastDay } = await onDatabase(c, (db) => readLately(db, TIMEOUTS));
     const isAskedFor = (one: { endpoint: string; type: string }): boolean =>
       (endpoint ?? one.endpoint) === one.endpoint && (type ?? one.type) === one.type;
     const rates =

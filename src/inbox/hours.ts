@@ -7,7 +7,16 @@ import type { Connection, Row, Write } from "../db/connect.ts";
 import { numberOf, numberOrNull, textOf, timeOf, timeOrNull } from "../db/rows.ts";
 import { heartbeats, inboxHours as hours, webhookInbox as inbox } from "../db/schema.ts";
 import { inOneFlight, insideTransaction, type Timeouts } from "../db/transaction.ts";
-import type { Rates, TypeRates, Writable } from "./rates.ts";
+import {
+  busiestFirst,
+  ensured,
+  NOTHING,
+  type Rates,
+  type ReasonCount,
+  Reasons,
+  type TypeRates,
+  type Writable,
+} from "./sums.ts";
 
 /** The last 24 hours that are over. */
 export interface LastDay {
@@ -17,7 +26,7 @@ export interface LastDay {
   /** Deliveries of the same events that came on top. */
   readonly duplicates: number;
   readonly processed: number;
-  readonly ignored: readonly { readonly reason: string; readonly events: number }[];
+  readonly ignored: readonly ReasonCount[];
   /** The oldest first. */
   readonly byHour: readonly HourCounts[];
   readonly byHourAndType: readonly (HourCounts & TypeRates)[];
@@ -128,8 +137,8 @@ export const dayStatements: readonly Write[] = [
 
 export function readDay([until, counted = []]: readonly (readonly Row[])[]): LastDay {
   const byHour: HourCounts[] = [];
-  const byType = new Map<string, TypeRates>();
-  const ignored = new Map<string, number>();
+  const byType = new Map<string, Writable<TypeRates>>();
+  const ignored = new Reasons();
   const sum = { received: 0, duplicates: 0, processed: 0, ignored: 0 };
   const ofHour = new Map<number, Writable<HourCounts>>();
   const ofBoth = new Map<string, Writable<HourCounts & TypeRates>>();
@@ -145,39 +154,28 @@ export function readDay([until, counted = []]: readonly (readonly Row[])[]): Las
     const reason = textOf(row, "ignored_reason");
     const settled = numberOf(row, "settled");
     const key = JSON.stringify([endpoint, type]);
-    const typed: Writable<TypeRates> = byType.get(key) ?? { endpoint, type, ...NOTHING };
-    byType.set(key, typed);
-    const both = ofBoth.get(`${hour.getTime()} ${key}`) ?? {
-      hour,
-      endpoint,
-      type,
-      ...NOTHING,
-      ...percentilesOf(row),
-    };
-    ofBoth.set(`${hour.getTime()} ${key}`, both);
+    const typed = ensured(byType, key, { endpoint, type, ...NOTHING });
+    const first = { hour, endpoint, type, ...NOTHING, ...percentilesOf(row) };
+    const both = ensured(ofBoth, `${hour.getTime()} ${key}`, first);
     for (const one of [sum, typed, both, ofHour.get(hour.getTime())]) {
       if (!one) continue;
       one.received += numberOf(row, "received");
       one[reason === "" ? "processed" : "ignored"] += settled;
     }
     sum.duplicates += numberOf(row, "duplicates");
-    if (reason !== "") ignored.set(reason, (ignored.get(reason) ?? 0) + settled);
+    if (reason !== "") ignored.add(reason, settled);
   }
   return {
     countedUntil: until?.[0] ? timeOrNull(until[0], "until") : null,
     received: sum.received,
     duplicates: sum.duplicates,
     processed: sum.processed,
-    ignored: [...ignored]
-      .map(([reason, events]) => ({ reason, events }))
-      .toSorted((a, b) => b.events - a.events),
+    ignored: ignored.commonestFirst(),
     byHour,
     byHourAndType: [...ofBoth.values()],
-    byType: [...byType.values()].toSorted((a, b) => b.received - a.received),
+    byType: busiestFirst(byType.values()),
   };
 }
-
-const NOTHING = { received: 0, processed: 0, ignored: 0 } as const satisfies Rates;
 
 function percentilesOf(row: Row): Pick<HourCounts, "p50" | "p95" | "p99"> {
   return {

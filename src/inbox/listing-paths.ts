@@ -5,7 +5,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { endpoints, parkedReasons, streams } from "./partitions.ts";
-import type { IgnoredReason } from "./rules.ts";
+import { unsettled } from "./transitions.ts";
 
 export type EventState = "waiting" | "needs_review" | "ignored" | "processed";
 
@@ -25,16 +25,6 @@ export interface EventFilter {
   /** For `with recursive`: a table `objects(object_id)` of all that belong to what is looked for. */
   readonly objects?: SQL | undefined;
 }
-
-const UNSETTLED = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`;
-
-const IGNORED_REASONS: readonly IgnoredReason[] = [
-  "test_id",
-  "thin",
-  "livemode",
-  "account",
-  "no_handler",
-];
 
 /** Which partitions are merged, and what is left to be filtered. */
 export interface Path {
@@ -91,7 +81,7 @@ export function pathOf(filter: EventFilter): Path {
       return {
         tables: one,
         from: sql`one`,
-        within: [UNSETTLED],
+        within: [unsettled],
         parts: "only",
         rest: [...rest, ...is.reason],
       };
@@ -106,7 +96,7 @@ export function pathOf(filter: EventFilter): Path {
     case "ignored":
       return {
         tables: one,
-        from: sql`(select unnest(${textArray(reason === undefined ? IGNORED_REASONS : [reason])}) as reason)`,
+        from: sql`(select unnest(${textArray(reason === undefined ? inbox.ignoredReason.enumValues : [reason])}) as reason)`,
         within: [
           sql`${inbox.outcome} = 'ignored' and ${inbox.payload} is not null`,
           sql`${inbox.ignoredReason} = parts.reason`,

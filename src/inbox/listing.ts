@@ -2,9 +2,10 @@
  * Events as an operator looks for them, in the order of time, a page at a time.
  *
  * A page begins behind the last event of the one before (keyset), and costs the same wherever it is;
- * but all events of one object, or of a customer's invoices, are few, and are sorted anew. It is merged from partitions that an index keeps in the order of time; what no index answers is
- * filtered from a bounded number of rows of each. So a page may hold fewer events than it could,
- * even none, and still say where the next one begins.
+ * but all events of one object, or of a customer's invoices, are few, and are sorted anew. It is
+ * merged from partitions that an index keeps in the order of time; what no index answers is filtered
+ * from a bounded number of rows of each. So a page may hold fewer events than it could, even none,
+ * and still say where the next one begins.
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection, Row } from "../db/connect.ts";
@@ -88,7 +89,7 @@ function page(filter: EventFilter, paging: EventPaging): SQL {
       ? sql`${limit + 1}::int`
       : parts === "only"
         ? sql`${LOOKED_AT}::int`
-        : sql`(select greatest(${limit + 1}::int, ${LOOKED_AT}::int / count(*))::int from parts)`;
+        : sql`(select greatest(${limit + 1}::int, ${LOOKED_AT}::int / greatest(count(*), 1))::int from parts)`;
   return sql`
     with recursive ${tables}, parts as materialized (
       select *, row_number() over () as nr from ${from} as parts

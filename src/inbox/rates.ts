@@ -6,6 +6,16 @@ import { sql } from "drizzle-orm";
 import type { Row, Write } from "../db/connect.ts";
 import { numberOf, textOf, textOrNull, timeOf } from "../db/rows.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
+import {
+  busiestFirst,
+  ensured,
+  NOTHING,
+  type Rates,
+  type ReasonCount,
+  Reasons,
+  type TypeRates,
+  type Writable,
+} from "./sums.ts";
 
 export interface LastHour {
   readonly received: number;
@@ -14,7 +24,7 @@ export interface LastHour {
   /** Of all deliveries, 0 to 1; null when there was none. */
   readonly duplicatesShare: number | null;
   readonly processed: number;
-  readonly ignored: readonly { readonly reason: string; readonly events: number }[];
+  readonly ignored: readonly ReasonCount[];
   /** True: there were so many that only the newest were counted; the minutes say from when on. */
   readonly truncated: boolean;
   readonly byType: readonly TypeRates[];
@@ -25,17 +35,6 @@ export interface LastHour {
   readonly processingSeconds: readonly ({ readonly type: string | null } & Percentiles)[];
 }
 
-export interface Rates {
-  readonly received: number;
-  readonly processed: number;
-  readonly ignored: number;
-}
-
-export interface TypeRates extends Rates {
-  readonly endpoint: string;
-  readonly type: string;
-}
-
 export interface Percentiles {
   readonly events: number;
   readonly p50: number;
@@ -44,7 +43,7 @@ export interface Percentiles {
 }
 
 /** Of those received, and of those settled: some eight a second. */
-const MOST = 30_000;
+export const MOST_LATELY = 30_000;
 /** They have to be sorted. */
 const MOST_TIMED = 20_000;
 
@@ -54,14 +53,14 @@ export const rateStatements: readonly Write[] = [
     from (
       select endpoint, event_type, received_at, duplicates from ${inbox}
       where received_at > now() - interval '1 hour'
-      order by received_at desc limit ${MOST}) as lately
+      order by received_at desc limit ${MOST_LATELY}) as lately
     group by 1, 2, 3`,
   sql`select endpoint, event_type, ignored_reason, date_trunc('minute', processed_at) as minute,
       count(*)::int as events
     from (
       select endpoint, event_type, ignored_reason, processed_at from ${inbox}
       where processed_at > now() - interval '1 hour' and payload is not null
-      order by processed_at desc limit ${MOST}) as lately
+      order by processed_at desc limit ${MOST_LATELY}) as lately
     group by 1, 2, 3, 4`,
   sql`select event_type, count(*)::int as events,
       percentile_cont(array[0.5, 0.95, 0.99]) within group (order by seconds) as percentiles
@@ -86,10 +85,10 @@ export function readRates([
     count.add(row, row["ignored_reason"] === null ? "processed" : "ignored");
   }
   const duplicates = received.reduce((sum, row) => sum + numberOf(row, "duplicates"), 0);
-  const ignored = new Map<string, number>();
+  const ignored = new Reasons();
   for (const row of settled) {
     const reason = textOrNull(row, "ignored_reason");
-    if (reason !== null) ignored.set(reason, (ignored.get(reason) ?? 0) + numberOf(row, "events"));
+    if (reason !== null) ignored.add(reason, numberOf(row, "events"));
   }
   const { all, types, minutes, both } = count;
   const deliveries = all.received + duplicates;
@@ -98,18 +97,14 @@ export function readRates([
     duplicates,
     duplicatesShare: deliveries === 0 ? null : duplicates / deliveries,
     processed: all.processed,
-    ignored: [...ignored]
-      .map(([reason, events]) => ({ reason, events }))
-      .toSorted((a, b) => b.events - a.events),
-    truncated: all.received >= MOST || all.processed + all.ignored >= MOST,
-    byType: [...types.values()].toSorted((a, b) => b.received - a.received),
+    ignored: ignored.commonestFirst(),
+    truncated: all.received >= MOST_LATELY || all.processed + all.ignored >= MOST_LATELY,
+    byType: busiestFirst(types.values()),
     byMinute: [...minutes.values()].toSorted(earlierFirst),
     byMinuteAndType: [...both.values()].toSorted(earlierFirst),
     processingSeconds: timed.map(toPercentiles),
   };
 }
-
-export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 function earlierFirst(a: { readonly minute: Date }, b: { readonly minute: Date }): number {
   return a.minute.getTime() - b.minute.getTime();
@@ -117,7 +112,7 @@ function earlierFirst(a: { readonly minute: Date }, b: { readonly minute: Date }
 
 /** Adds rows up in all ways. */
 class Counting {
-  readonly all: Writable<Rates> = { received: 0, processed: 0, ignored: 0 };
+  readonly all: Writable<Rates> = { ...NOTHING };
   readonly types = new Map<string, Writable<TypeRates>>();
   readonly minutes = new Map<number, Writable<LastHour["byMinute"][number]>>();
   readonly both = new Map<string, Writable<LastHour["byMinuteAndType"][number]>>();
@@ -126,25 +121,17 @@ class Counting {
     const events = numberOf(row, "events");
     const [endpoint, type] = [textOf(row, "endpoint"), textOf(row, "event_type")];
     const minute = timeOf(row, "minute");
-    const none: Rates = { received: 0, processed: 0, ignored: 0 };
     const ofType = JSON.stringify([endpoint, type]);
     const ofBoth = `${minute.getTime()} ${ofType}`;
     for (const sum of [
       this.all,
-      ensured(this.types, ofType, { endpoint, type, ...none }),
-      ensured(this.minutes, minute.getTime(), { minute, ...none }),
-      ensured(this.both, ofBoth, { minute, endpoint, type, ...none }),
+      ensured(this.types, ofType, { endpoint, type, ...NOTHING }),
+      ensured(this.minutes, minute.getTime(), { minute, ...NOTHING }),
+      ensured(this.both, ofBoth, { minute, endpoint, type, ...NOTHING }),
     ]) {
       sum[what] += events;
     }
   }
-}
-
-/** What the map has there, or has from now on. */
-function ensured<K, V>(map: Map<K, V>, key: K, first: V): V {
-  const known = map.get(key) ?? first;
-  map.set(key, known);
-  return known;
 }
 
 function toPercentiles(row: Row): LastHour["processingSeconds"][number] {

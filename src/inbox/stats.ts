@@ -7,6 +7,7 @@ import type { Row, Write } from "../db/connect.ts";
 import { type Count, MOST_COUNTED, numberOf, textOf, textOrNull, toCount } from "../db/rows.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { parkedReasons } from "./partitions.ts";
+import { unsettled } from "./transitions.ts";
 
 export interface InboxState {
   /** Neither settled nor parked. */
@@ -35,20 +36,18 @@ const ASKED_FOR_REASON = 5_000;
 /** Of one reason. There may be some ten of them. */
 export const MOST_OF_A_REASON = 5_000;
 
-const waits = sql`processed_at is null and parked_at is null`;
-
 /** One that was requeued, and not tried since, waits from then on. */
 const since = sql`case when attempts = 0 and fence > 0 and last_error is null
   then greatest(received_at, available_at) else received_at end`;
 
 export const stateStatements: readonly Write[] = [
   sql`select count(*)::int as events from (
-      select from ${inbox} where ${waits}
+      select from ${inbox} where ${unsettled}
       order by received_at limit ${MOST_COUNTED + 1}) as counted`,
   sql`select last_error as reason, count(*)::int as events,
       extract(epoch from now() - min(since))::float8 as seconds
     from (
-      select last_error, ${since} as since from ${inbox} where ${waits}
+      select last_error, ${since} as since from ${inbox} where ${unsettled}
       order by received_at limit ${ASKED_FOR_REASON}) as oldest
     group by 1 order by 2 desc, 1`,
   sql`with recursive ${parkedReasons}

@@ -38,7 +38,8 @@ export interface FailureRecord {
   readonly backoffCapSeconds: number;
 }
 
-const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`;
+/** Neither settled nor parked: it waits. */
+export const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`;
 
 /**
  * The row, new or unsettled, as settled; no row when it was settled or parked before.

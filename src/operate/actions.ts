@@ -1,6 +1,6 @@
 /**
- * What a person does, and its record: one transaction for both. Each can be done again without harm,
- * and never touches more than was agreed to. What changed nothing leaves no record.
+ * What a person does, and its record: one transaction for both. It never touches more than was agreed
+ * to; what it has changed, it finds changed the next time. What changed nothing leaves no record.
  */
 import { sql } from "drizzle-orm";
 import type { Connection, Write } from "../db/connect.ts";
@@ -52,7 +52,7 @@ export function requeueMessages(
 /**
  * Settles a discrepancy; why is the note that stays with it.
  *
- * @param seen as whoever settles it has seen it: one that was found again since then stays open.
+ * One that was found again since `foundAt`, as whoever settles it has seen it, stays open.
  */
 export async function resolveDiscrepancy(
   db: Connection,

@@ -45,11 +45,11 @@ export function isToBeTold({ firing, level }: Concern, told: Told | null): boole
   return told.secondsAgo >= GROWTH_SECONDS || level >= told.level * GROWTH_AT_ONCE;
 }
 
-/** What is swept, and how long may pass until it counts as overdue; null: nothing is. */
-export type Sweeping = {
+/** What is swept, and how long may pass until it counts as overdue. */
+interface Swept {
   readonly accounts: readonly string[];
   readonly overdueSeconds: number;
-} | null;
+}
 
 /**
  * Each thing that is watched, whether or not it is well. What is not known, or switched off, is not
@@ -58,7 +58,7 @@ export type Sweeping = {
 export function concernsOf(
   state: State,
   alerting: Alerting,
-  sweeping: Sweeping,
+  sweeping: Swept | { readonly off: string },
 ): readonly Concern[] {
   return [
     ticks(state),
@@ -66,7 +66,7 @@ export function concernsOf(
     review(state),
     openDiscrepancies(state),
     messages(state, alerting),
-    ...(sweeping ? [sweeps(state, alerting, sweeping)] : []),
+    ...("off" in sweeping ? [] : [sweeps(state, alerting, sweeping)]),
   ];
 }
 
@@ -188,7 +188,7 @@ function messages({ outbox }: State, { outboxSeconds, dispatching }: Alerting): 
 function sweeps(
   { reconciliation }: State,
   { sweepSeconds }: Alerting,
-  { accounts, overdueSeconds }: NonNullable<Sweeping>,
+  { accounts, overdueSeconds }: Swept,
 ): Concern {
   const limit = Math.max(sweepSeconds, overdueSeconds);
   const overdue = reconciliation.sweeps.filter(

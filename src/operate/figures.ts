@@ -23,24 +23,18 @@ export interface State {
   readonly heartbeats: Heartbeats;
 }
 
-export interface Figures extends State {
+/** What came of late. */
+export interface Lately {
   readonly lastHour: LastHour;
   readonly lastDay: LastDay;
 }
 
+export type Figures = State & Lately;
+
 /** One round trip. */
 export async function readFigures(db: Connection, timeouts: Timeouts): Promise<Figures> {
-  const rows = await inOneFlight(db, timeouts, [
-    ...statements,
-    ...rateStatements,
-    ...dayStatements,
-  ]);
-  const take = taker(rows);
-  return {
-    ...toState(take),
-    lastHour: readRates(take(rateStatements.length)),
-    lastDay: readDay(take(dayStatements.length)),
-  };
+  const take = taker(await inOneFlight(db, timeouts, [...statements, ...latelyStatements]));
+  return { ...toState(take), ...toLately(take) };
 }
 
 /** One round trip. */
@@ -48,6 +42,12 @@ export async function readNow(db: Connection, timeouts: Timeouts): Promise<State
   return toState(taker(await inOneFlight(db, timeouts, statements)));
 }
 
+/** One round trip. */
+export async function readLately(db: Connection, timeouts: Timeouts): Promise<Lately> {
+  return toLately(taker(await inOneFlight(db, timeouts, latelyStatements)));
+}
+
+const latelyStatements = [...rateStatements, ...dayStatements];
 const statements = [
   ...stateStatements,
   ...outboxStatements,
@@ -63,6 +63,13 @@ function toState(take: (count: number) => Rows): State {
     outbox: readOutbox(take(outboxStatements.length)),
     reconciliation: readReconciliation(take(reconciliationStatements.length)),
     heartbeats: readHeartbeats(take(heartbeatStatements.length)),
+  };
+}
+
+function toLately(take: (count: number) => Rows): Lately {
+  return {
+    lastHour: readRates(take(rateStatements.length)),
+    lastDay: readDay(take(dayStatements.length)),
   };
 }
 

@@ -13,7 +13,7 @@ import {
   sweepGaps as gaps,
 } from "../db/schema.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
-import { underWay } from "../outbox/stats.ts";
+import { isNotDone } from "../outbox/stats.ts";
 
 export interface RecordedAction {
   readonly id: number;
@@ -184,7 +184,7 @@ function messagesThatAre(
     case "waiting":
       return { where: sql`published_at is null and parked_at is null`, time: sql`created_at` };
     case "not_done":
-      return { where: underWay, time: sql`published_at` };
+      return { where: isNotDone, time: sql`published_at` };
     case "needs_review": {
       const because = reason === undefined ? sql`` : sql`and last_error = ${reason}`;
       const where = sql`id in (

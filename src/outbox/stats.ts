@@ -26,8 +26,8 @@ export interface Reason {
 }
 
 const waits = sql`published_at is null and parked_at is null`;
-/** A call that needs review is a person's, and under way no longer. */
-export const underWay = sql`published_at is not null and done_at is null
+/** It has left; a call that needs review is a person's. */
+export const isNotDone = sql`published_at is not null and done_at is null
   and id not in (select message_id from ${journal} where state = 'parked')`;
 
 export const outboxStatements: readonly Write[] = [
@@ -38,8 +38,8 @@ export const outboxStatements: readonly Write[] = [
         from ${outbox} where ${waits}) as seconds`,
   sql`select
       (select count(*)::int from (
-        select from ${outbox} where ${underWay} limit ${MOST_COUNTED + 1}) as counted) as count,
-      (select extract(epoch from now() - published_at)::float8 from ${outbox} where ${underWay}
+        select from ${outbox} where ${isNotDone} limit ${MOST_COUNTED + 1}) as counted) as count,
+      (select extract(epoch from now() - published_at)::float8 from ${outbox} where ${isNotDone}
         order by published_at limit 1) as seconds`,
   sql`select last_error as reason, count(*)::int as count from (
       select last_error from ${outbox} where parked_at is not null limit ${MOST_COUNTED}) as parked
