@@ -65,7 +65,7 @@ CREATE INDEX IF NOT EXISTS "webhook_inbox_received" ON "webhook_inbox" USING btr
 --> statement-breakpoint
 CREATE INDEX IF NOT EXISTS "webhook_inbox_streams" ON "webhook_inbox" USING btree ("endpoint","event_type","received_at");
 --> statement-breakpoint
-CREATE INDEX IF NOT EXISTS "webhook_inbox_unsettled_customer" ON "webhook_inbox" USING btree (left("payload" #>> '{data,object,customer}', 255)) WHERE "webhook_inbox"."processed_at" is null;
+CREATE INDEX IF NOT EXISTS "webhook_inbox_unsettled_customer" ON "webhook_inbox" USING btree (left(coalesce("payload" #>> '{data,object,customer,id}', "payload" #>> '{data,object,customer}'), 255)) WHERE "webhook_inbox"."processed_at" is null;
 --> statement-breakpoint
 DROP INDEX "webhook_inbox_parked";
 --> statement-breakpoint

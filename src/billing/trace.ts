@@ -145,6 +145,7 @@ export function objectsOfCustomer(customerId: string): SQL {
     select ${customerId}::text
     union select id from ${invoices} where left(customer_id, 255) = ${customerId}
     union select object_id from ${inbox}
-      where processed_at is null and left(payload #>> '{data,object,customer}', 255) = ${customerId}
+      where processed_at is null and left(coalesce(payload #>> '{data,object,customer,id}',
+        payload #>> '{data,object,customer}'), 255) = ${customerId}
         and object_id is not null)`;
 }

@@ -83,9 +83,12 @@ export const webhookInbox = pgTable(
     // For lists by endpoint and type.
     index("webhook_inbox_streams").on(inbox.endpoint, inbox.eventType, inbox.receivedAt),
     // For a person who looks for a customer's events: those of which no invoice tells yet. Cut,
-    // because an index takes no long text, and whatever Stripe sends must be stored.
+    // because an index takes no long text, and whatever Stripe sends must be stored; by its id, also
+    // where the whole customer stands there.
     index("webhook_inbox_unsettled_customer")
-      .on(sql`left(${inbox.payload} #>> '{data,object,customer}', 255)`)
+      .on(
+        sql`left(coalesce(${inbox.payload} #>> '{data,object,customer,id}', ${inbox.payload} #>> '{data,object,customer}'), 255)`,
+      )
       .where(sql`${inbox.processedAt} is null`),
     // For retention: each settled row is in one of the two.
     index("webhook_inbox_purgeable")

@@ -14,13 +14,10 @@ export class BadRequest extends Error {
   }
 }
 
-/** What a column of text can hold. */
+/** As Stripe may send a type or an id, to the letter: characters are counted as Postgres does. */
 export const Text = v.pipe(
   v.string(),
-  v.trim(),
-  v.minLength(1),
-  v.maxLength(255),
-  v.regex(/^[^\p{Cc}\p{Cs}]*$/u),
+  v.regex(/^[^\0\p{Cs}]{1,255}$/u),
   v.description("must be a text of 1 to 255 characters"),
 );
 export const Time = v.pipe(

@@ -1,7 +1,7 @@
 /** Events as an operator finds them: by what, in which order, page after page. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { anOperator, type Operator } from "./operator.ts";
-import { anInvoiceEvent } from "./testbed.ts";
+import { anInvoiceEvent, freshId } from "./testbed.ts";
 import { waits } from "./waiting.ts";
 
 interface Listed {
@@ -322,6 +322,36 @@ test("a customer's events are found before any invoice tells of them, however mu
     odd.id,
     waiting.id,
   ]);
+});
+
+test("a customer that is expanded in an event that needs review is found by its id", async () => {
+  const operator = await anOperator();
+  const event = anInvoiceEvent("invoice.paid", { status: "open" });
+  for (const customer of [
+    { id: "cus_whole", name: "x".repeat(5_000) },
+    { id: "cus_whole", deleted: true },
+  ]) {
+    const object = { ...event.data?.object, id: freshId("in"), customer };
+    const whole = { ...event, id: freshId("evt"), data: { object } };
+    expect(await operator.inbox.deliver(whole)).toMatchObject({ outcome: "needs_review" });
+    expect(ids(await listed(operator, "&customer_id=cus_whole&state=needs_review"))).toContain(
+      whole.id,
+    );
+  }
+});
+
+test("whatever Stripe may call a type, an object or a customer is found by it, to the letter", async () => {
+  const operator = await anOperator();
+  for (const text of ["\u{1f600}".repeat(200), "two\nlines", " with blanks ", "x".repeat(255)]) {
+    const event = anInvoiceEvent("invoice.paid", { id: text, customer: text });
+    await operator.inbox.deliver(event);
+    const typed = { ...anInvoiceEvent(), type: text };
+    await operator.inbox.deliver(typed);
+    const sought = encodeURIComponent(text);
+    expect(ids(await listed(operator, `&object_id=${sought}`))).toEqual([event.id]);
+    expect(ids(await listed(operator, `&customer_id=${sought}`))).toEqual([event.id]);
+    expect(ids(await listed(operator, `&type=${sought}`))).toEqual([typed.id]);
+  }
 });
 
 test("what is given twice is refused: which of them is meant?", async () => {
