@@ -4,13 +4,13 @@
  */
 import { type Context, Hono } from "hono";
 import { matchedRoutes } from "hono/route";
-import { InvalidSetting } from "./config.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { explain } from "./faults.ts";
 import { answer, type DoorEnv, note } from "./http/answers.ts";
 import { metricsDoor } from "./http/metrics.ts";
 import { opsDoor } from "./http/ops.tsx";
 import { BadRequest } from "./http/ops-fields.ts";
+import { unavailableFor } from "./http/unavailable.ts";
 import { webhookDoor } from "./http/webhook.ts";
 import { type Fields, type Level, log } from "./log.ts";
 
@@ -46,12 +46,17 @@ export function createApp(endpoints: Endpoints): Hono<DoorEnv> {
     if (!isDelivery(c) && fault instanceof BadRequest) {
       return c.json({ error: fault.message }, fault.status);
     }
-    const known = explain(fault);
-    note(c, known);
-    return isDelivery(c) ? answer(c, "unavailable") : unavailable(c, fault, known);
+    note(c, explain(fault));
+    if (isDelivery(c)) return answer(c, "unavailable");
+    const acted = c.req.method === "POST";
+    const { todo, ...known } = unavailableFor(fault, acted);
+    return c.json({ ...known, todo: todo ?? (acted ? LOOK_AT_ACTIONS : LOOK_AT_DOCTOR) }, 503);
   });
   return app;
 }
+
+const LOOK_AT_ACTIONS = "It may have been done, or not: GET /ops/api/actions says so.";
+const LOOK_AT_DOCTOR = "GET /ops/api/doctor looks at what can be wrong.";
 
 /** As it is mounted: what was really asked for may hold anything. Undefined: it leads nowhere. */
 function routeOf(c: Context): string | undefined {
@@ -61,27 +66,6 @@ function routeOf(c: Context): string | undefined {
 function isDelivery(c: Context): boolean {
   return c.req.path.startsWith("/webhooks/");
 }
-
-/** To an operator: what is known of it, in words of our own, and what to do. */
-function unavailable(c: Context, fault: unknown, { error, detail, sqlstate }: Fields): Response {
-  const todo =
-    fault instanceof InvalidSetting
-      ? `Put ${fault.setting} right, and deploy.`
-      : (TODO[String(sqlstate)] ??
-        (c.req.method === "POST"
-          ? "It may have been done, or not: GET /ops/api/actions says so."
-          : "GET /ops/api/doctor looks at what can be wrong."));
-  const said = sqlstate === undefined ? error : `Postgres refused it (SQLSTATE ${sqlstate}).`;
-  return c.json({ error: detail ?? said, sqlstate, todo }, 503);
-}
-
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const TODO: Readonly<Record<string, string>> = {
-  "40P01": "Two got into each other's way. Nothing was done: try again.",
-  "42P01": "This database lacks our tables: npm run db:migrate.",
-  "55P03": "Somebody works on one of them for long. Nothing was done: try again.",
-  "57014": "It took too long. Nothing was done: try again.",
-};
 
 function levelOf(status: number, line: Fields): Level {
   // A body that Stripe signed and we cannot read is a fault of ours, and an event not received.

@@ -7,8 +7,8 @@ import { createInterface } from "node:readline/promises";
 import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
 import { countRequeueable } from "../inbox/review.ts";
-import type { Selection } from "../inbox/transitions.ts";
-import { requeueEvents, requeueMessages } from "../operate/actions.ts";
+import type { Selection } from "../inbox/selection.ts";
+import { inBatches, requeueEvents, requeueMessages } from "../operate/actions.ts";
 import { countResendable, type MessageSelection } from "../outbox/review.ts";
 import { complain, Usage, withDatabase } from "./command.ts";
 
@@ -125,24 +125,19 @@ async function main(args: string[]): Promise<void> {
     const given = why?.trim() || (await ask("Why? It goes on record: "));
     if (given === "") return console.log("Left alone: nothing is done without a why.");
     const by = { operator: operatorName(), via: "cli", why: given } as const;
-    const taken = await untilDone(count, (most) =>
-      "events" in chosen
-        ? requeueEvents(db, chosen.events, most, by, TIMEOUTS)
-        : requeueMessages(db, chosen.messages, most, by, TIMEOUTS),
+    const faults: unknown[] = [];
+    const { affected } = await inBatches(
+      count,
+      () => true,
+      (most) =>
+        "events" in chosen
+          ? requeueEvents(db, chosen.events, most, by, TIMEOUTS)
+          : requeueMessages(db, chosen.messages, most, by, TIMEOUTS),
+      (fault) => faults.push(fault),
     );
-    console.log(`${taken} are due now; the next tick takes them.`);
+    console.log(`${affected} are due now; the next tick takes them.`);
+    for (const fault of faults) throw fault;
   });
-}
-
-/** One batch after the other, and never more than was agreed to. */
-async function untilDone(agreed: number, take: (most: number) => Promise<number>): Promise<number> {
-  let taken = 0;
-  while (taken < agreed) {
-    const batch = await take(agreed - taken);
-    if (batch === 0) break;
-    taken += batch;
-  }
-  return taken;
 }
 
 try {

@@ -1,20 +1,18 @@
 /** /ops/api: what an operator reads and does, as JSON. Translates; decides nothing. */
 import { type Context, Hono } from "hono";
 import { readTrace, traceStatements } from "../billing/trace.ts";
-import { readDatabase } from "../config.ts";
 import { readAlerting } from "../config-operator.ts";
 import type { Connection } from "../db/connect.ts";
 import { type Count, MOST_COUNTED } from "../db/rows.ts";
-import { withConnection } from "../db/with-connection.ts";
 import { examine } from "../doctor/examine.ts";
 import type { Endpoints } from "../endpoints.ts";
 import { listEvents } from "../inbox/listing.ts";
-import { countRequeueable } from "../inbox/review.ts";
+import { countRequeueable, showRequeueable } from "../inbox/review.ts";
 import {
-  type By,
   MOST_AT_ONCE,
   requeueEvents,
   requeueMessages,
+  resolveDiscrepancies,
   resolveDiscrepancy,
 } from "../operate/actions.ts";
 import { concernsOf } from "../operate/alerts.ts";
@@ -27,19 +25,18 @@ import {
   listMessages,
   type Page,
 } from "../operate/records.ts";
-import { countResendable } from "../outbox/review.ts";
+import { countResendable, showResendable } from "../outbox/review.ts";
+import { countOpen } from "../reconcile/discrepancies.ts";
 import { sweepingOf } from "../sweeping.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { readBody } from "./body.ts";
 import { operatorsOnly } from "./ops-access.ts";
+import { actor, afterwardsOf, onDatabase, queryOf, TIMEOUTS } from "./ops-work.ts";
 import { toJson, toJsonWith } from "./ops-json.ts";
 import { BadRequest } from "./ops-fields.ts";
 import * as orders from "./ops-orders.ts";
 import * as query from "./ops-query.ts";
 
-/** An operator waits as long as Stripe does; each statement is to take a tenth of a second. */
-const DEADLINE_MS = 9_000;
-const TIMEOUTS = { lockTimeoutMs: 3_000, statementTimeoutMs: 8_000 };
 const FIRST = { order: "newest", limit: 10, after: null } as const;
 const BODY_LIMITS = { bytes: 16_384, ms: 5_000 };
 
@@ -82,17 +79,17 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
 
   api.get("/events/requeueable", async (c) => {
     const selection = orders.readEventSelection(queryOf(c));
-    return json(
-      c,
-      await onDatabase(c, (db) => countRequeueable(db, selection, MOST_COUNTED, TIMEOUTS)),
+    const { events, shown } = await onDatabase(c, (db) =>
+      showRequeueable(db, selection, MOST_COUNTED, TIMEOUTS),
     );
+    return json(c, { ...events, shown: shown && query.writeShown(shown) });
   });
 
   api.post("/events/requeue", async (c) => {
     const { selection, count, why } = orders.readEventRequeue(await readJson(c));
     const by = actor(c, why);
     return onDatabase(c, async (db) => {
-      const requeued = await requeueEvents(db, selection, count, by, TIMEOUTS);
+      const { affected: requeued } = await requeueEvents(db, selection, count, by, TIMEOUTS);
       if (requeued === 0 && "eventId" in selection) {
         const { eventId, endpoint } = selection;
         const now = await listEvents(db, { eventId, endpoint }, FIRST, TIMEOUTS);
@@ -108,10 +105,11 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
   api.get("/events/:endpoint/:id{.+}", async (c) => {
     const key = query.readKey(c.req.param("endpoint"), c.req.param("id"));
     const tracing = { statements: traceStatements, read: readTrace };
-    const found = key && (await onDatabase(c, (db) => inspectEvent(db, key, tracing, TIMEOUTS)));
+    const found =
+      key && (await onDatabase(c, (db) => inspectEvent(db, key, "whole", tracing, TIMEOUTS)));
     if (!found) return c.json({ error: "There is no such event." }, 404);
     const { payload, ...known } = found;
-    return send(c, toJsonWith(known, "payload", payload));
+    return send(c, toJsonWith(known, "payload", payload?.text ?? null));
   });
 
   api.get("/messages", (c) => {
@@ -121,17 +119,17 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
 
   api.get("/messages/requeueable", async (c) => {
     const selection = orders.readMessageSelection(queryOf(c));
-    return json(
-      c,
-      await onDatabase(c, (db) => countResendable(db, selection, MOST_COUNTED, TIMEOUTS)),
+    const { messages, shown } = await onDatabase(c, (db) =>
+      showResendable(db, selection, MOST_COUNTED, TIMEOUTS),
     );
+    return json(c, { ...messages, shown: shown && query.writeShownMessages(shown) });
   });
 
   api.post("/messages/requeue", async (c) => {
     const { selection, count, why } = orders.readMessageRequeue(await readJson(c));
     const by = actor(c, why);
     return onDatabase(c, async (db) => {
-      const requeued = await requeueMessages(db, selection, count, by, TIMEOUTS);
+      const { affected: requeued } = await requeueMessages(db, selection, count, by, TIMEOUTS);
       const left = await orUnknown(countResendable(db, selection, MOST_COUNTED, TIMEOUTS));
       return done(c, { requeued, left, most_at_once: MOST_AT_ONCE });
     });
@@ -142,6 +140,35 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
     return paged(c, (db) => listDiscrepancies(db, filter, paging, TIMEOUTS));
   });
 
+  api.get("/discrepancies/resolvable", async (c) => {
+    const kind = orders.readKind(queryOf(c));
+    const counted = await onDatabase(c, (db) => countOpen(db, kind, MOST_COUNTED, TIMEOUTS));
+    const { foundUntil = null, lastId = null } = counted.until ?? {};
+    return json(c, { ...counted.open, foundUntil, lastId });
+  });
+
+  api.post("/discrepancies/resolve", async (c) => {
+    const {
+      kind,
+      note: why,
+      count,
+      foundUntil,
+      lastId,
+    } = orders.readKindResolution(await readJson(c));
+    const by = actor(c, why);
+    return onDatabase(c, async (db) => {
+      const { affected: resolved } = await resolveDiscrepancies(
+        db,
+        { kind, foundUntil, lastId },
+        count,
+        by,
+        TIMEOUTS,
+      );
+      const counting = countOpen(db, kind, MOST_COUNTED, TIMEOUTS).then(({ open }) => open);
+      return done(c, { resolved, left: await orUnknown(counting), most_at_once: MOST_AT_ONCE });
+    });
+  });
+
   api.post("/discrepancies/:id/resolve", async (c) => {
     const id = orders.readId(c.req.param("id"));
     const { note: why, foundAt } = orders.readResolution(await readJson(c));
@@ -149,10 +176,8 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
     const resolved = await onDatabase(c, (db) =>
       resolveDiscrepancy(db, { id, foundAt }, by, TIMEOUTS),
     );
+    if (typeof resolved === "object") return done(c, { resolved: resolved.affected });
     switch (resolved) {
-      case "resolved":
-      case "was resolved":
-        return done(c, { resolved: resolved === "resolved" ? 1 : 0 });
       case "found again":
         return c.json({ error: "It was found again since then: look at it anew." }, 409);
       case "unknown":
@@ -174,30 +199,12 @@ export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
   return api;
 }
 
-const afterwardsOf =
-  (c: Context<DoorEnv>) =>
-  (rest: Promise<unknown>): void =>
-    c.executionCtx.waitUntil(rest);
-
-function onDatabase<T>(c: Context<DoorEnv>, work: (db: Connection) => Promise<T>): Promise<T> {
-  const time = { deadlineMs: DEADLINE_MS, afterwards: afterwardsOf(c) };
-  return withConnection(readDatabase(c.env), time, ({ db }) => work(db));
-}
-
 async function paged<T>(
   c: Context<DoorEnv>,
   list: (db: Connection) => Promise<Page<T>>,
 ): Promise<Response> {
   const { items, next } = await onDatabase(c, list);
   return json(c, { items, next: next && query.writeSpot(next) });
-}
-
-/** @throws BadRequest for what is given twice: which of them is meant? */
-function queryOf(c: Context<DoorEnv>): Record<string, string> {
-  for (const [name, values] of Object.entries(c.req.queries())) {
-    if (values.length > 1) throw new BadRequest(`${name.slice(0, 100)}: is given twice`);
-  }
-  return c.req.query();
 }
 
 /** @throws BadRequest */
@@ -217,15 +224,6 @@ async function readJson(c: Context<DoorEnv>): Promise<unknown> {
     throw noObject;
   }
   throw noObject;
-}
-
-/** @throws BadRequest when nobody says who it is. */
-function actor(c: Context<DoorEnv>, why: string): By {
-  const { operator, via } = c.get("identity");
-  if (operator === null) {
-    throw new BadRequest("Say who you are, for the record: header X-Operator.");
-  }
-  return { operator, via, why };
 }
 
 /** What was done is done, whether or not the rest can be counted. */

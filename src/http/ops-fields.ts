@@ -48,13 +48,15 @@ export const wholeNumber = (min: number, max: number) =>
 /** An endpoint's name, a space and an id. */
 export const Tie = v.pipe(v.string(), v.maxLength(600), v.regex(/^[^\p{Cc}\p{Cs}]*$/u));
 export const Id = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+/** Browsers send the end of a line as two characters, and count it as one. */
 export const Why = v.pipe(
   v.string(),
+  v.transform((text) => text.replaceAll("\r\n", "\n")),
   v.trim(),
   v.minLength(1),
   v.maxLength(500),
-  v.regex(/^[^\p{Cs}\0]*$/u),
-  v.description("must say why, in up to 500 characters: it goes on record"),
+  v.regex(/^(?:[^\p{Cs}\p{Cc}]|[\n\t])*$/u),
+  v.description("must say why, in 1 to 500 characters: it goes on record"),
 );
 
 /** What a page gives as the `next` one. */

@@ -3,8 +3,10 @@ import * as v from "valibot";
 import { objectsOfCustomer } from "../billing/trace.ts";
 import type { EventPaging, Place } from "../inbox/listing.ts";
 import type { EventFilter } from "../inbox/listing-paths.ts";
+import type { Shown } from "../inbox/selection.ts";
 import type { Key } from "../inbox/transitions.ts";
 import type { Paging, Spot } from "../operate/records.ts";
+import type { ShownMessages } from "../outbox/review.ts";
 import { BadRequest, isDay, Paged, parse, Text, Tie, Time } from "./ops-fields.ts";
 
 const Events = v.strictObject({
@@ -60,7 +62,7 @@ export function writeSpot({ time, tie }: Spot): string {
   return writeCursor([time, tie]);
 }
 
-function writeCursor(parts: readonly string[]): string {
+function writeCursor(parts: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(parts)).toString("base64url");
 }
 
@@ -78,13 +80,45 @@ function readPlace(text: string): Place {
   return { receivedAt, endpoint, eventId };
 }
 
-function readCursor<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> {
+function readCursor<S extends v.GenericSchema>(
+  schema: S,
+  text: string,
+  name: "after" | "shown" = "after",
+): v.InferOutput<S> {
   try {
     const parts: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
     return v.parse(schema, parts);
   } catch {
-    throw new BadRequest("after: must be the next of an earlier page");
+    throw new BadRequest(
+      name === "after"
+        ? "after: must be the next of an earlier page"
+        : "shown: must be as it was given",
+    );
   }
+}
+
+const ShownParts = v.strictTuple([ExactTime, ExactTime, Text, Text]);
+const ShownMessageParts = v.strictTuple([ExactTime, v.pipe(v.number(), v.safeInteger())]);
+
+/** What a person has seen counted, as it travels in a form. */
+export function writeShown({ at, receivedAt, endpoint, eventId }: Shown): string {
+  return writeCursor([at, receivedAt, endpoint, eventId]);
+}
+
+/** @throws BadRequest */
+export function readShown(text: string): Shown {
+  const [at, receivedAt, endpoint, eventId] = readCursor(ShownParts, text, "shown");
+  return { at, receivedAt, endpoint, eventId };
+}
+
+export function writeShownMessages({ at, id }: ShownMessages): string {
+  return writeCursor([at, id]);
+}
+
+/** @throws BadRequest */
+export function readShownMessages(text: string): ShownMessages {
+  const [at, id] = readCursor(ShownMessageParts, text, "shown");
+  return { at, id };
 }
 
 const RateQuery = v.strictObject({

@@ -36,9 +36,12 @@ const ASKED_FOR_REASON = 5_000;
 /** Of one reason. There may be some ten of them. */
 export const MOST_OF_A_REASON = 5_000;
 
-/** One that was requeued, and not tried since, waits from then on. */
-const since = sql`case when attempts = 0 and fence > 0 and last_error is null
-  then greatest(received_at, available_at) else received_at end`;
+/**
+ * One that was requeued waits from then on, until an attempt has failed. While somebody has claimed
+ * it, the end of the lease is all that is known, and it is being worked on: it has no age.
+ */
+const since = sql`case when attempts <= 1 and fence > attempts and last_error is null
+  then greatest(received_at, least(available_at, now())) else received_at end`;
 
 export const stateStatements: readonly Write[] = [
   sql`select count(*)::int as events from (

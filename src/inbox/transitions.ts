@@ -7,8 +7,8 @@ import type { Write } from "../db/connect.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { insideTransaction } from "../db/transaction.ts";
 import type { VerifiedEvent } from "../stripe/verify.ts";
-import { endpoints } from "./partitions.ts";
 import type { EndpointRules, IgnoredReason } from "./rules.ts";
+import { isSelected, type Selection } from "./selection.ts";
 
 /** One event as it reached one endpoint. */
 export interface Delivery {
@@ -197,12 +197,6 @@ export function recordFailure(delivery: Delivery, failure: FailureRecord): Write
     returning parked_at is not null as parked`;
 }
 
-/** What a person has picked to be processed again. */
-export type Selection =
-  | { readonly eventId: string; readonly endpoint?: string }
-  | { readonly reason: string }
-  | { readonly ignoredReason: string };
-
 /**
  * Parked and ignored events as new, at most so many, the oldest first: no attempts, due at once.
  * Whoever still works on one holds an older fence. One whose payload is gone stays as it is. One
@@ -211,7 +205,7 @@ export type Selection =
 export function requeue(selection: Selection, most: number): Write {
   return sql`
     with picked as materialized (
-      select provider, endpoint, event_id from ${inbox} where ${requeueable(selection)}
+      select provider, endpoint, event_id from ${inbox} where ${isSelected(selection)}
       order by received_at, endpoint, event_id limit ${most}::int for update
     )
     update ${inbox} set attempts = 0, fence = ${inbox.fence} + 1, available_at = now(),
@@ -219,33 +213,6 @@ export function requeue(selection: Selection, most: number): Write {
       ignored_reason = null
     from picked where ${sameKey("picked")} and ${insideTransaction}
     returning ${inbox.endpoint}, ${inbox.eventId}`;
-}
-
-/** Up to a bound: what lies above is not counted, and one more stands for it. */
-export function countRequeueable(selection: Selection, most: number): Write {
-  return sql`select count(*)::int as events from (
-    select from ${inbox} where ${requeueable(selection)} limit ${most + 1}::int) as counted`;
-}
-
-function requeueable(selection: Selection): SQL {
-  const parked = sql`${inbox.parkedAt} is not null`;
-  const ignored = sql`${inbox.outcome} = 'ignored'`;
-  const hasPayload = sql`${inbox.payload} is not null`;
-  if ("eventId" in selection) {
-    const { endpoint, eventId } = selection;
-    const at =
-      endpoint === undefined
-        ? sql`in (with recursive ${endpoints} select endpoint from endpoints)`
-        : sql`= ${endpoint}`;
-    return sql`(${parked} or ${ignored}) and ${hasPayload}
-      and ${inbox.provider} = 'stripe' and ${inbox.endpoint} ${at}
-      and ${inbox.eventId} = ${eventId}`;
-  }
-  if ("reason" in selection) {
-    // What is parked has its payload, which a CHECK says.
-    return sql`${parked} and ${inbox.lastError} = ${selection.reason}`;
-  }
-  return sql`${ignored} and ${hasPayload} and ${inbox.ignoredReason} = ${selection.ignoredReason}`;
 }
 
 /** What the row is now: `settled`, `parked`, or neither; no row when there is none. */

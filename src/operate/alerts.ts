@@ -4,6 +4,7 @@
  */
 import type { Alerting } from "../config-operator.ts";
 import type { State } from "./figures.ts";
+import { counted, few, number, some, someOf, span } from "./wording.ts";
 
 export type AlertName =
   | "ticks_failing"
@@ -136,13 +137,17 @@ function review({ inbox, outbox }: State): Concern {
   const messagesAndCalls = sent.reduce((sum, { count }) => sum + count, 0);
   const level = needsReview.count + messagesAndCalls;
   const reasons = [...needsReviewByReason, ...sent].map(({ reason }) => reason);
+  const toReview = [
+    ...(needsReview.count > 0 ? [someOf(needsReview, "event")] : []),
+    ...(messagesAndCalls > 0 ? [counted(messagesAndCalls, "message")] : []),
+  ];
   return {
     name: "review_grew",
     firing: level > 0,
     level,
     summary:
       level > 0
-        ? `To review: ${some(needsReview)} events, ${messagesAndCalls} messages (${few(reasons)}).`
+        ? `To review: ${toReview.join(" and ")} (${few(reasons)}).`
         : "Nothing needs review.",
     todo: level > 0 ? "Mend the cause, then requeue them by their reason." : null,
   };
@@ -157,7 +162,7 @@ function openDiscrepancies({ reconciliation }: State): Concern {
     level,
     summary:
       level > 0
-        ? `Open discrepancies: ${level} (${few(open.map(({ kind }) => kind))}).`
+        ? `Open discrepancies: ${number(level)} (${few(open.map(({ kind }) => kind))}).`
         : "No discrepancy is open.",
     todo: level > 0 ? "Settle each where it belongs, and resolve it with a note." : null,
   };
@@ -209,23 +214,4 @@ function sweeps(
         ? "Look at STRIPE_API_KEY, and at last_error of sweep_runs; Stripe lists 30 days."
         : null,
   };
-}
-
-const MOST_NAMED = 5;
-
-function few(names: readonly string[]): string {
-  const more = names.length - MOST_NAMED;
-  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
-}
-
-function some({ count, more }: { readonly count: number; readonly more: boolean }): string {
-  return more ? `more than ${count}` : String(count);
-}
-
-function span(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800
-    ? `${Math.round(seconds / 3_600)} h`
-    : `${Math.round(seconds / 86_400)} d`;
 }

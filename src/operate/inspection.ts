@@ -1,7 +1,7 @@
 /** One event with everything that is known of it, in one round trip. */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection, Row, Write } from "../db/connect.ts";
-import { numberOf, textOf, timeOf } from "../db/rows.ts";
+import { numberOf, textOrNull, timeOf } from "../db/rows.ts";
 import {
   operatorActions as actions,
   sweepGaps as gaps,
@@ -30,8 +30,41 @@ export interface Inspected<T> {
   /** Those that named it; what was done by a reason is in the list of all actions. */
   readonly actions: readonly RecordedAction[];
   readonly trace: T;
-  /** The JSON text as it is stored; null: it was purged. */
-  readonly payload: string | null;
+  /** Null: it was purged. */
+  readonly payload: Payload | null;
+}
+
+/** What Stripe sent, as a JSON text with every digit of it. */
+export interface Payload {
+  /** Whole; of an excerpt, laid out in lines, or its beginning where it is too long for that. */
+  readonly text: string;
+  readonly bytes: number;
+  readonly whole: boolean;
+}
+
+/** Laid out, what is nested deep grows: each of its lines begins with as many blanks. */
+const LAID_OUT_BYTES = 65_536;
+const EXCERPT_CHARACTERS = 100_000;
+
+/** `excerpt`: as much of it as a person reads. */
+export type PayloadPart = "whole" | "excerpt";
+
+/** Of the row's payload as `stored`, which is written out once. */
+function payloadColumns(part: PayloadPart): SQL {
+  const text = {
+    whole: sql`stored.text`,
+    excerpt: sql`left(case when octet_length(stored.text) <= ${LAID_OUT_BYTES}::int
+      then jsonb_pretty(payload) else stored.text end, ${EXCERPT_CHARACTERS + 1}::int)`,
+  }[part];
+  return sql`${text} as payload, octet_length(stored.text) as payload_bytes`;
+}
+
+function readPayload(row: Row, part: PayloadPart): Payload | null {
+  const text = textOrNull(row, "payload");
+  if (text === null) return null;
+  const bytes = numberOf(row, "payload_bytes");
+  const whole = part === "whole" || text.length <= EXCERPT_CHARACTERS;
+  return { text: whole ? text : text.slice(0, EXCERPT_CHARACTERS).toWellFormed(), bytes, whole };
 }
 
 const MOST_ACTIONS = 50;
@@ -40,6 +73,7 @@ const MOST_ACTIONS = 50;
 export async function inspectEvent<T>(
   db: Connection,
   { endpoint, eventId }: Key,
+  part: PayloadPart,
   tracing: Tracing<T>,
   timeouts: Timeouts,
 ): Promise<Inspected<T> | null> {
@@ -49,8 +83,9 @@ export async function inspectEvent<T>(
     sql`select endpoint, event_id, event_type, object_id, last_error, ignored_reason, attempts,
         duplicates, received_at, processed_at, parked_at, available_at, outcome, fence,
         payload_altered, extract(epoch from now() - received_at)::float8 as age_seconds,
-        payload::text as payload
-      from ${inbox} where ${isIt}`,
+        ${payloadColumns(part)}
+      from ${inbox} cross join lateral (select payload::text as text offset 0) as stored
+      where ${isIt}`,
     sql`select found_at from ${gaps} where endpoint = ${endpoint} and event_id = ${eventId}`,
     sql`select * from ${actions} where subject in (${eventSubject(eventId)}, ${eventSubject(eventId, endpoint)})
       order by id desc limit ${MOST_ACTIONS}`,
@@ -67,6 +102,6 @@ export async function inspectEvent<T>(
     sweptAt: swept?.[0] ? timeOf(swept[0], "found_at") : null,
     actions: (acted ?? []).map(readAction),
     trace: tracing.read(traces),
-    payload: row["payload"] === null ? null : textOf(row, "payload"),
+    payload: readPayload(row, part),
   };
 }

@@ -9,19 +9,30 @@
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection, Write } from "../db/connect.ts";
-import { type Count, toCount } from "../db/rows.ts";
+import { type Count, exactly, numberOrNull, textOf, toCount } from "../db/rows.ts";
 import { callJournal as journal, outbox } from "../db/schema.ts";
 import { type Timeouts, inOneFlight, insideTransaction } from "../db/transaction.ts";
 import { UNREADABLE } from "./journal.ts";
 
 /**
  * One message by its id; all that are parked, or whose call is, for a reason; or all that left so
- * long ago and are not done, though nobody has parked them.
+ * long ago and are not done, though nobody has parked them. `shown`: of them, only those that a person
+ * has seen counted.
  */
-export type MessageSelection =
+export type MessageSelection = (
   | { readonly messageId: number }
   | { readonly reason: string }
-  | { readonly leftHoursAgo: number };
+  | { readonly leftHoursAgo: number }
+) & { readonly shown?: ShownMessages | undefined };
+
+/**
+ * How far a person saw, when they agreed: what comes behind it, or left or was parked since, is not
+ * meant. The time is the database's, to the microsecond.
+ */
+export interface ShownMessages {
+  readonly at: string;
+  readonly id: number;
+}
 
 /**
  * How many messages `resend` would take.
@@ -38,6 +49,26 @@ export async function countResendable(
     select from ${outbox} where ${resendable(selection)} limit ${most + 1}::int) as counted`;
   const [counted] = await inOneFlight(db, timeouts, [counting]);
   return toCount(counted?.[0]?.["messages"], most);
+}
+
+/** How many it would take, the oldest first, and how far they reach: what a person agrees to. */
+export async function showResendable(
+  db: Connection,
+  selection: MessageSelection,
+  most: number,
+  timeouts: Timeouts,
+): Promise<{ readonly messages: Count; readonly shown: ShownMessages | null }> {
+  const [[row] = []] = await inOneFlight(db, timeouts, [
+    sql`
+    with counted as materialized (
+      select id from ${outbox} where ${resendable(selection)} order by id limit ${most + 1}::int)
+    select (select count(*)::int from counted) as messages, ${exactly(sql`now()`)} as at,
+      (select max(id)::float8 from (
+        select id from counted order by id limit ${most}::int) as shown) as id`,
+  ]);
+  const id = numberOrNull(row, "id");
+  if (!row || id === null) return { messages: { count: 0, more: false }, shown: null };
+  return { messages: toCount(row["messages"], most), shown: { at: textOf(row, "at"), id } };
 }
 
 /**
@@ -68,11 +99,15 @@ export function resend(selection: MessageSelection, most: number): Write {
     select id from resent`;
 }
 
-function resendable(selection: MessageSelection): SQL {
-  return sql`${outbox.doneAt} is null and ${selected(selection)}`;
+function resendable({ shown, ...selection }: MessageSelection): SQL {
+  const meant = sql`${outbox.doneAt} is null and ${selected(selection, shown)}`;
+  if (!shown) return meant;
+  return sql`${meant} and ${outbox.id} <= ${shown.id}::bigint
+    and coalesce(${outbox.parkedAt}, ${outbox.publishedAt}) <= ${shown.at}::timestamptz
+    and not ${callIs(sql`state = 'parked' and parked_at > ${shown.at}::timestamptz`)}`;
 }
 
-function selected(selection: MessageSelection): SQL {
+function selected(selection: MessageSelection, shown: ShownMessages | undefined): SQL {
   const left = sql`${outbox.publishedAt} is not null`;
   const underWay = callIs(sql`state = 'calling' and last_error is null and available_at > now()`);
   if ("messageId" in selection) {
@@ -88,7 +123,8 @@ function selected(selection: MessageSelection): SQL {
   return sql`${outbox.id} in (
     select id from ${outbox} where parked_at is not null and last_error = ${selection.reason}
     union all
-    select message_id from ${journal} where state = 'parked' and last_error = ${selection.reason})`;
+    select message_id from ${journal} where state = 'parked' and last_error = ${selection.reason}
+      ${shown ? sql`and parked_at <= ${shown.at}::timestamptz` : sql``})`;
 }
 
 function callIs(which: SQL): SQL {

@@ -7,6 +7,7 @@
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Connection, Tx, Write } from "../db/connect.ts";
+import { type Count, numberOf, timeOrNull, toCount } from "../db/rows.ts";
 import { discrepancies } from "../db/schema.ts";
 import { inOneFlight, insideTransaction, type Timeouts } from "../db/transaction.ts";
 
@@ -108,6 +109,61 @@ export function resolveById(id: number, foundAt: Date | null, note: string): Wri
     where ${discrepancies.id} = ${id}::bigint and resolved_at is null ${found}
       and ${insideTransaction}
     returning 1`;
+}
+
+/** Up to which a person saw them, the oldest first; to the millisecond, and within it to the id. */
+export interface SeenUntil {
+  readonly foundUntil: Date;
+  /** Null: all of that millisecond. */
+  readonly lastId: number | null;
+}
+
+const foundMs = sql`date_trunc('milliseconds', found_at)`;
+
+/** A row for each that is open and of the kind, as far as was seen; at most so many, the oldest first. */
+export function resolveOfKind(
+  kind: DiscrepancyKind,
+  { foundUntil, lastId }: SeenUntil,
+  most: number,
+  note: string,
+): Write {
+  return sql`
+    with picked as materialized (
+      select id from ${discrepancies}
+      where kind = ${kind} and resolved_at is null
+        and (${foundMs}, id) <= (${foundUntil.toISOString()}::timestamptz,
+          ${lastId ?? Number.MAX_SAFE_INTEGER}::bigint)
+      order by ${foundMs}, id limit ${most}::int for update
+    )
+    update ${discrepancies} set resolved_at = now(), resolution = ${note}::text
+    from picked where ${discrepancies.id} = picked.id and ${insideTransaction}
+    returning 1`;
+}
+
+/** Open ones of one kind, up to a bound, and how far they reach; one round trip. */
+export async function countOpen(
+  db: Connection,
+  kind: DiscrepancyKind,
+  most: number,
+  timeouts: Timeouts,
+): Promise<{ readonly open: Count; readonly until: SeenUntil | null }> {
+  const [[row] = []] = await inOneFlight(db, timeouts, [
+    sql`
+    with counted as materialized (
+      select ${foundMs} as found, id from ${discrepancies}
+      where kind = ${kind} and resolved_at is null order by 1, 2 limit ${most + 1}::int
+    ), last as (
+      select * from (select * from counted order by found, id limit ${most}::int) as seen
+      order by found desc, id desc limit 1
+    )
+    select (select count(*)::int from counted) as open, found, id
+    from (select) as one left join last on true`,
+  ]);
+  const foundUntil = row ? timeOrNull(row, "found") : null;
+  return {
+    open: toCount(row?.["open"], most),
+    until: row && foundUntil ? { foundUntil, lastId: numberOf(row, "id") } : null,
+  };
 }
 
 /** Whether it is open; no row when there is none. */

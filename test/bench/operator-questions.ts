@@ -125,7 +125,7 @@ async function oneEvent(client: Client): Promise<Question> {
   return {
     what: "one event",
     names: parts.map((part) => `one event: ${part}`),
-    ask: (db) => inspectEvent(db, key, TRACING, TIMEOUTS),
+    ask: (db) => inspectEvent(db, key, "excerpt", TRACING, TIMEOUTS),
   };
 }
 

@@ -16,9 +16,9 @@ test("an alert is told once, and its all-clear once, however many ticks there ar
       alert: "review_grew",
       state: "firing",
       level: 1,
-      summary: "To review: 1 events, 0 messages (PermanentError:amount_paid_unusable).",
+      summary: "To review: 1 event (PermanentError:amount_paid_unusable).",
       todo: expect.stringContaining("requeue"),
-      text: expect.stringMatching(/^stripe-inbox ALERT review_grew: To review: 1 events/),
+      text: expect.stringMatching(/^stripe-inbox ALERT review_grew: To review: 1 event \(/),
     },
   ]);
   await system.inbox.rows("delete from webhook_inbox");
@@ -55,7 +55,7 @@ test("each kind of trouble has its alert, and what to do", async () => {
   for (const { todo } of told) expect(todo).toMatch(/\w/);
   expect(told.map(({ summary }) => summary)).toEqual([
     "Events wait: 1, the oldest for 16 min.",
-    expect.stringContaining("To review: 1 events, 0 messages"),
+    expect.stringContaining("To review: 1 event"),
     "Open discrepancies: 1 (paid_after_void).",
     "Messages: 1 not left, the oldest for 16 min.",
     expect.stringContaining("own (Stripe:401)"),

@@ -76,4 +76,8 @@ export const WRITES = [
   { path: "/ops/api/events/requeue", body: { reason: "x", count: 1, why: "y" } },
   { path: "/ops/api/messages/requeue", body: { reason: "x", count: 1, why: "y" } },
   { path: "/ops/api/discrepancies/1/resolve", body: { note: "y" } },
+  {
+    path: "/ops/api/discrepancies/resolve",
+    body: { kind: "paid_after_void", note: "y", count: 1, found_until: "2099-01-01" },
+  },
 ] as const;

@@ -91,6 +91,13 @@ test("an old event that was requeued waits from then on; one that fails again do
   await inbox.rows("update webhook_inbox set received_at = now() - interval '2 days'");
   await send("/ops/api/events/requeue", { event_id: event.id, count: 1, why: "mended" });
   expect((await get("/ops/api/figures")).body.inbox.oldest_waiting_seconds).toBeLessThan(60);
+  // A tick has it, and then lets its lease pass.
+  await inbox.rows(
+    `update webhook_inbox set attempts = 1, fence = fence + 1, available_at = now() + interval '2 minutes'`,
+  );
+  expect((await get("/ops/api/figures")).body.inbox.oldest_waiting_seconds).toBeLessThan(1);
+  await inbox.rows("update webhook_inbox set available_at = now() - interval '1 hour'");
+  expect((await get("/ops/api/figures")).body.inbox.oldest_waiting_seconds).toBeGreaterThan(3_500);
   await inbox.rows("update webhook_inbox set last_error = '40001'");
   expect((await get("/ops/api/figures")).body.inbox.oldest_waiting_seconds).toBeGreaterThan(
     172_000,

@@ -9,7 +9,8 @@ import { receiveAsync, type Received, receiveSync } from "../../../src/inbox/rec
 import { deleteTombstones, purgePayloads } from "../../../src/inbox/retention.ts";
 import { requeueEvents } from "../../../src/operate/actions.ts";
 import type { EndpointRules } from "../../../src/inbox/rules.ts";
-import type { Claim, Delivery, Selection } from "../../../src/inbox/transitions.ts";
+import type { Selection } from "../../../src/inbox/selection.ts";
+import type { Claim, Delivery } from "../../../src/inbox/transitions.ts";
 import { eventFromInbox } from "../../../src/stripe/verify.ts";
 import type { StripeEvent } from "../../local/events.ts";
 import { handlersWithEffect } from "../workers/effect.ts";
