@@ -38,7 +38,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "node", include: ["test/{db,local,proof}/**/*.test.ts"] },
+        test: { name: "node", include: ["test/{db,local,proof,browser}/**/*.test.ts"] },
       },
     ],
   },

@@ -12,5 +12,7 @@ declare module "vitest" {
     poolerPort: number | null;
     /** Connection string of a server that accepts connections and says nothing. */
     silentUrl: string;
+    /** A browser, as `findChromium` found it; null where there is none. */
+    chromium: string | null;
   }
 }

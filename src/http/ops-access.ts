@@ -102,7 +102,7 @@ export function isSameOrigin(c: Context): boolean {
   return c.req.header("sec-fetch-site") === "same-origin";
 }
 
-function isSafe(c: Context): boolean {
+export function isSafe(c: Context): boolean {
   return c.req.method === "GET" || c.req.method === "HEAD";
 }
 

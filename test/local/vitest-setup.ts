@@ -1,8 +1,10 @@
 /**
  * For all tests: one throw-away Postgres, in it a migrated template to copy databases from, and a
- * transaction pooler before it where one is installed; and a server that accepts and stays silent.
+ * transaction pooler before it where one is installed; a server that accepts and stays silent; and a
+ * browser.
  */
 import type { TestProject } from "vitest/node";
+import { findChromium } from "../browser/chromium.ts";
 import { createTemplate } from "./databases.ts";
 import { startPgBouncer } from "./pgbouncer.ts";
 import { startProxy } from "./proxy.ts";
@@ -14,6 +16,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("template", await createTemplate(cluster));
   const pooler = await startPgBouncer(cluster.url("postgres"));
   project.provide("poolerPort", pooler?.port ?? null);
+  project.provide("chromium", await findChromium());
   const silent = await startProxy(cluster.url("postgres"), { fate: () => "silence" });
   project.provide("silentUrl", silent.route(cluster.url("postgres")));
   return async () => {

@@ -13,6 +13,7 @@ const READS = [
   "/ops/api/messages",
   "/ops/api/messages/requeueable?reason=x",
   "/ops/api/discrepancies",
+  "/ops/api/discrepancies/resolvable?kind=paid_after_void",
   "/ops/api/actions",
 ] as const;
 const PAGES = ["/ops", "/ops/", "/ops/login", "/ops/logout", "/ops/anything"] as const;
@@ -153,10 +154,10 @@ test("no answer can be framed, sniffed or kept, nor runs a script", async () => 
   const { ask } = await anOperator();
   const { headers } = await ask("/ops/login");
   expect(headers.get("content-security-policy")).toBe(
-    "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   );
   expect(headers.get("x-content-type-options")).toBe("nosniff");
-  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("referrer-policy")).toBe("same-origin");
   expect(headers.get("cache-control")).toBe("no-store");
 });
 

@@ -1,0 +1,155 @@
+/** Requeueing events, and sending messages again, from the pages. */
+import { MOST_COUNTED } from "../db/rows.ts";
+import { showRequeueable } from "../inbox/review.ts";
+import type { Selection } from "../inbox/selection.ts";
+import { requeueEvents, requeueMessages } from "../operate/actions.ts";
+import { type MessageSelection, showResendable } from "../outbox/review.ts";
+import type { Fields, Order, Whereto } from "./ops-forms.tsx";
+import * as orders from "./ops-orders.ts";
+import { withoutEmpty } from "./ops-page.tsx";
+import { writeShown, writeShownMessages } from "./ops-query.ts";
+import { TIMEOUTS, together } from "./ops-work.ts";
+import { Confirm, Many } from "./pages/confirm.tsx";
+import { hrefOf } from "./pages/links.ts";
+import { meaningOfEventReason, meaningOfMessageReason } from "./pages/meanings.ts";
+import { counted } from "../operate/wording.ts";
+import { Id } from "./pages/parts.tsx";
+
+/** Asked again, all is counted anew. */
+function withoutShown(fields: Fields): Fields {
+  const { shown: _, ...others } = fields;
+  return others;
+}
+
+export const requeueing: Order = {
+  path: "/events/requeue",
+  title: "Requeue events",
+  ask: async (db, fields, tried) => {
+    const selection = orders.readEventSelection(withoutShown(fields));
+    const { events, shown } = await showRequeueable(db, selection, MOST_COUNTED, TIMEOUTS);
+    const { count } = events;
+    const back = eventsBack(selection);
+    const body = (
+      <Confirm
+        action="/ops/events/requeue"
+        fields={{ ...fields, ...(shown && { shown: writeShown(shown) }) }}
+        count={count}
+        question={
+          <>
+            <p>
+              Process again: <EventsChosen selection={selection} />
+            </p>
+            <Many {...events} what="event" />
+          </>
+        }
+        then={
+          <p>
+            They are due at once, with no attempts; the next tick takes them, unless processing is
+            paused. What was booked already is not booked again.
+          </p>
+        }
+        button={`Requeue ${counted(count, "event")}`}
+        why={{ name: "why", label: "Why?" }}
+        back={hrefOf(back.path, back.query)}
+        {...tried}
+      />
+    );
+    return { title: "Requeue events", body };
+  },
+  act: async (c, form) => {
+    const { selection, count, why } = orders.readEventRequeue(withoutEmpty(form));
+    const done = await together(c, count, why, (db, most, by, timeouts) =>
+      requeueEvents(db, selection, most, by, timeouts),
+    );
+    return { done, back: eventsBack(selection) };
+  },
+};
+
+export const resending: Order = {
+  path: "/messages/requeue",
+  title: "Send messages again",
+  ask: async (db, fields, tried) => {
+    const selection = orders.readMessageSelection(withoutShown(fields));
+    const { messages, shown } = await showResendable(db, selection, MOST_COUNTED, TIMEOUTS);
+    const { count } = messages;
+    const body = (
+      <Confirm
+        action="/ops/messages/requeue"
+        fields={{ ...fields, ...(shown && { shown: writeShownMessages(shown) }) }}
+        count={count}
+        question={
+          <>
+            <p>
+              Send again: <MessagesChosen selection={selection} />
+            </p>
+            <Many {...messages} what="message" />
+          </>
+        }
+        then={
+          <p>
+            They leave with the next ticks, with no attempts. A call that is known to have succeeded
+            is not repeated, and one that may have happened is, while Stripe knows its key. One that
+            is Uncertain is made anew, whatever happened before: look at Stripe first.
+          </p>
+        }
+        button={`Send ${counted(count, "message")} again`}
+        why={{ name: "why", label: "Why?" }}
+        back="/ops/outbox"
+        {...tried}
+      />
+    );
+    return { title: "Send messages again", body };
+  },
+  act: async (c, form) => {
+    const { selection, count, why } = orders.readMessageRequeue(withoutEmpty(form));
+    const done = await together(c, count, why, (db, most, by, timeouts) =>
+      requeueMessages(db, selection, most, by, timeouts),
+    );
+    return { done, back: { path: "/ops/outbox", query: {} } };
+  },
+};
+
+function eventsBack(selection: Selection): Whereto {
+  if ("reason" in selection) return { path: "/ops/review", query: {} };
+  if ("ignoredReason" in selection) return { path: "/ops/ignored", query: {} };
+  const { eventId, endpoint } = selection;
+  return endpoint === undefined
+    ? { path: "/ops/events", query: { event_id: eventId } }
+    : { path: "/ops/event", query: { endpoint, event_id: eventId } };
+}
+
+function EventsChosen({ selection }: { selection: Selection }) {
+  if ("eventId" in selection) {
+    return (
+      <>
+        event <Id id={selection.eventId} />
+        {selection.endpoint !== undefined && ` at ${selection.endpoint}`}
+      </>
+    );
+  }
+  if ("ignoredReason" in selection) {
+    return (
+      <>
+        events that were ignored for <Id id={selection.ignoredReason} />
+      </>
+    );
+  }
+  return (
+    <>
+      events that are parked with <Id id={selection.reason} />.{" "}
+      {meaningOfEventReason(selection.reason).todo}
+    </>
+  );
+}
+
+function MessagesChosen({ selection }: { selection: MessageSelection }) {
+  if ("messageId" in selection) return <>message {selection.messageId}</>;
+  if ("leftHoursAgo" in selection) {
+    return <>messages that left over {selection.leftHoursAgo} hours ago and are not done</>;
+  }
+  return (
+    <>
+      messages with <Id id={selection.reason} />. {meaningOfMessageReason(selection.reason).todo}
+    </>
+  );
+}
