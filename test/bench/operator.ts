@@ -2,7 +2,8 @@
  * How long operators wait for what they ask of an inbox of millions of events: each statement that
  * the product sends for the figures, the count of an hour and the lists of events, as the database
  * times it; and the figures and lists as a whole, as the product sees it, on a connection that is
- * open. Statements take turns, so that none finds only its own pages in memory.
+ * open; and the pages, as the Worker answers them. All take turns, so that none finds only its own
+ * pages in memory.
  *
  * `--rows`; `--database` measures one that was filled before; `--plans` prints all plans.
  */
@@ -12,6 +13,7 @@ import { type Cost, costsOf, type Flight, plansOf, recorded } from "./explained.
 import { median, printTable } from "./figures.ts";
 import { printMachine } from "./machine.ts";
 import { catchUp, fillWithMany } from "./many-events.ts";
+import { measurePages } from "./operator-pages.ts";
 import { type Question, questions } from "./operator-questions.ts";
 import type { Client } from "pg";
 
@@ -54,6 +56,7 @@ async function measure(databaseUrl: string, plans: boolean): Promise<void> {
         }
       }
       print(asked);
+      await measurePages(databaseUrl, client);
       for (const one of asked) await printPlans(client, one, plans);
     });
   } finally {
