@@ -6,10 +6,12 @@
 import { createInterface } from "node:readline/promises";
 import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
-import { countRequeueable } from "../inbox/review.ts";
+import type { Connection } from "../db/connect.ts";
+import type { Count } from "../db/rows.ts";
+import { showRequeueable } from "../inbox/review.ts";
 import type { Selection } from "../inbox/selection.ts";
 import { inBatches, requeueEvents, requeueMessages } from "../operate/actions.ts";
-import { countResendable, type MessageSelection } from "../outbox/review.ts";
+import { type MessageSelection, showResendable } from "../outbox/review.ts";
 import { complain, Usage, withDatabase } from "./command.ts";
 
 const HELP = `Has parked or ignored events processed again, or messages sent again, by the next tick.
@@ -105,14 +107,25 @@ function operatorName(): string {
   }
 }
 
+/** How many, and the same choice, kept to what was counted: one that fails again is not taken twice. */
+async function show(
+  db: Connection,
+  chosen: Chosen,
+): Promise<{ readonly chosen: Chosen; readonly of: Count }> {
+  if ("events" in chosen) {
+    const { events, shown } = await showRequeueable(db, chosen.events, MOST, TIMEOUTS);
+    return { of: events, chosen: { events: { ...chosen.events, shown: shown ?? undefined } } };
+  }
+  const { messages, shown } = await showResendable(db, chosen.messages, MOST, TIMEOUTS);
+  return { of: messages, chosen: { messages: { ...chosen.messages, shown: shown ?? undefined } } };
+}
+
 async function main(args: string[]): Promise<void> {
   const { chosen, yes, why } = parseFlags(args);
   if (!chosen) return console.log(HELP);
   await withDatabase(async (db) => {
-    const { count, more } =
-      "events" in chosen
-        ? await countRequeueable(db, chosen.events, MOST, TIMEOUTS)
-        : await countResendable(db, chosen.messages, MOST, TIMEOUTS);
+    const { chosen: shown, of } = await show(db, chosen);
+    const { count, more } = of;
     const what = "events" in chosen ? "parked or ignored events" : "messages";
     console.log(
       `${count} ${what} match${more ? ", and more that are left for another time" : ""}.`,
@@ -130,9 +143,9 @@ async function main(args: string[]): Promise<void> {
       count,
       () => true,
       (most) =>
-        "events" in chosen
-          ? requeueEvents(db, chosen.events, most, by, TIMEOUTS)
-          : requeueMessages(db, chosen.messages, most, by, TIMEOUTS),
+        "events" in shown
+          ? requeueEvents(db, shown.events, most, by, TIMEOUTS)
+          : requeueMessages(db, shown.messages, most, by, TIMEOUTS),
       (fault) => faults.push(fault),
     );
     console.log(`${affected} are due now; the next tick takes them.`);

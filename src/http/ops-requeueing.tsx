@@ -46,6 +46,8 @@ export const requeueing: Order = {
           <p>
             They are due at once, with no attempts; the next tick takes them, unless processing is
             paused. What was booked already is not booked again.
+            {"ignoredReason" in selection &&
+              " The endpoint's rules are applied again: what they still exclude is ignored again."}
           </p>
         }
         button={`Requeue ${counted(count, "event")}`}
@@ -87,9 +89,11 @@ export const resending: Order = {
         }
         then={
           <p>
-            They leave with the next ticks, with no attempts. A call that is known to have succeeded
-            is not repeated, and one that may have happened is, while Stripe knows its key. One that
-            is Uncertain is made anew, whatever happened before: look at Stripe first.
+            They leave with the next ticks, unless processing is paused or no queue is bound. A call
+            that is known to have succeeded is not made again. One that may have happened is
+            repeated under its old key, which does nothing twice; when that is too old, the message
+            comes back to review as Uncertain. One that is Uncertain now is made anew, whatever
+            happened before: look at Stripe first.
           </p>
         }
         button={`Send ${counted(count, "message")} again`}

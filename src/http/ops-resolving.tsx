@@ -12,7 +12,7 @@ import { actor, onDatabase, TIMEOUTS, together } from "./ops-work.ts";
 import { Confirm, Many } from "./pages/confirm.tsx";
 import { Detail, meaningOf } from "./pages/discrepancies.tsx";
 import { counted, spoken } from "../operate/wording.ts";
-import { AnyEventLink, Facts, ObjectLink, Time } from "./pages/parts.tsx";
+import { AnyEventLink, Facts, Note, ObjectLink, Time } from "./pages/parts.tsx";
 import { NotHere } from "./pages/trouble.tsx";
 
 const TITLE = "Resolve discrepancies";
@@ -58,7 +58,18 @@ async function askOne(db: Connection, id: string, tried: Tried): Promise<View> {
     };
   const { kind, foundAt, resolvedAt } = found;
   const title = `Discrepancy ${found.id}: ${spoken(kind)}`;
-  if (resolvedAt !== null) return { title, body: <Known discrepancy={found} /> };
+  if (resolvedAt !== null) {
+    const body = (
+      <>
+        {tried.problem !== undefined && <Note standing="trouble">{tried.problem}</Note>}
+        <p>
+          It is resolved already. <a href={LIST}>To all discrepancies</a>
+        </p>
+        <Known discrepancy={found} />
+      </>
+    );
+    return { title, body };
+  }
   const body = (
     <Confirm
       action="/ops/discrepancies/resolve"

@@ -29,7 +29,7 @@ function todoFor(sqlstate: string | undefined, acted: boolean): string | null {
   if (sqlstate === "42P01") return "This database lacks our tables: npm run db:migrate.";
   const because = PASSING[sqlstate ?? ""];
   if (because === undefined) return null;
-  return `${because} ${acted ? "Nothing was done: try again." : "Try again."}`;
+  return `${because} ${acted ? "This time nothing was done: look at the actions, then try again." : "Try again."}`;
 }
 
 /** What was rolled back, and may go well the next time. */

@@ -99,13 +99,24 @@ function ago(seconds: number | null | undefined): string {
   return seconds === null || seconds === undefined ? "never" : `${span(seconds)} ago`;
 }
 
+/** Hours are counted by ticks: without them, a day is one that was. */
+const HOURS_OLD = 7_200;
+
 /** An endpoint that Stripe has switched off is as quiet as one to which nothing happens. */
-function receiving({ lastHour, lastDay }: Figures): StandingFigure {
+function receiving({ lastHour, lastDay, heartbeats }: Figures): StandingFigure {
   const name = "receiving";
   const { received } = lastHour;
   const value = `${some({ count: received, more: received >= MOST_LATELY })} in an hour`;
   if (received > 0) {
     return { name, standing: "well", value, summary: "Events come in.", todo: null };
+  }
+  if (
+    lastDay.countedUntil === null ||
+    (heartbeats.tick?.completedSecondsAgo ?? Infinity) > HOURS_OLD
+  ) {
+    const summary = "No event came in within the last hour; the hours before are not counted yet.";
+    const todo = "Do ticks run? Then look again in an hour, or at the newest events.";
+    return { name, standing: "look", value, summary, todo };
   }
   if (lastDay.received > 0) {
     const summary = "No event came in within the last hour; some did within the day.";
@@ -193,8 +204,8 @@ function duplicates({ lastHour }: Figures): StandingFigure {
     received + count >= MANY_DUPLICATES.deliveries;
   const summary =
     share === null
-      ? "Nothing was delivered within the last hour."
-      : `${count === 1 ? "1 delivery" : `${number(count)} deliveries`} came on top, and changed nothing.`;
+      ? "No new event came within the last hour."
+      : `${count === 1 ? "1 delivery" : `${number(count)} deliveries`} of the last hour's events came on top, and changed nothing.`;
   if (!many) return { name, standing: share === null ? "off" : "well", value, summary, todo: null };
   const todo = "Stripe repeats what is not answered in time, or with 5xx: the log says why.";
   return { name, standing: "look", value, summary, todo };
@@ -226,6 +237,8 @@ function ignored({ lastHour, lastDay }: Figures): StandingFigure {
     standing: telling ? "look" : "well",
     value,
     summary,
-    todo: telling ? "Are livemode and accounts right for each endpoint? If not: requeue." : null,
+    todo: telling
+      ? "Are livemode and accounts right for each endpoint? If not: put them right, deploy, requeue."
+      : null,
   };
 }

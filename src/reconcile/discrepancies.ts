@@ -111,7 +111,10 @@ export function resolveById(id: number, foundAt: Date | null, note: string): Wri
     returning 1`;
 }
 
-/** Up to which a person saw them, the oldest first; to the millisecond, and within it to the id. */
+/**
+ * Up to which a person saw them, the oldest first; to the millisecond, and within it to the id. One whose
+ * finding had begun by then and was committed later is among them.
+ */
 export interface SeenUntil {
   readonly foundUntil: Date;
   /** Null: all of that millisecond. */

@@ -16,7 +16,7 @@ describe.skipIf(inject("chromium") === null)("an operator reads", () => {
 
   test("an inbox that has no data yet, in words", async () => {
     const page = await site().logIn();
-    expect(await textOf(page)).toContain("No event came in within a day.");
+    expect(await textOf(page)).toContain("No event came in within the last hour");
     expect(await textOf(page)).toContain("No data yet");
     for (const [path, words] of [
       ["/ops/events", "No event is like that."],

@@ -162,6 +162,13 @@ describe.each<[FigureName, string, Figures, string, RegExp]>([
     "look",
     /within a day/,
   ],
+  [
+    "receiving",
+    "an hour without events, and no tick that counts those before",
+    { ...withPart("lastHour", quiet), heartbeats: { tick: null, retention: null } },
+    "look",
+    /not counted yet/,
+  ],
   ["waiting", "15 minutes", withPart("inbox", waits(900)), "well", /^7, oldest 15 min/],
   ["waiting", "more than that", withPart("inbox", waits(901)), "trouble", /Events wait: 7/],
   [

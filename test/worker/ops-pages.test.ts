@@ -5,7 +5,7 @@ import { anOperator, type Operator, parked, UNUSABLE } from "./operator.ts";
 import { query } from "./testbed.ts";
 
 const PAGES = [
-  { path: "/ops", says: "No event came in within a day." },
+  { path: "/ops", says: "No event came in within the last hour" },
   { path: "/ops/events", says: "No event is like that." },
   { path: "/ops/review", says: "No event needs review." },
   { path: "/ops/ignored", says: "No event was ignored whose payload is there." },

@@ -4,11 +4,10 @@ import { brief } from "../../operate/standings.ts";
 import type { Reconciliation } from "../../reconcile/stats.ts";
 import type { DiscrepancyKind } from "../../reconcile/discrepancies.ts";
 import type { Query } from "./events.tsx";
-import { Reason } from "./groups.tsx";
 import { hrefOf } from "./links.ts";
 import { DISCREPANCY_MEANINGS, type Meaning } from "./meanings.ts";
 import { counted, number, spoken } from "../../operate/wording.ts";
-import { Id, Nothing, ObjectLink, Pages, Table, Time } from "./parts.tsx";
+import { Away, Id, Nothing, ObjectLink, Pages, Table, Time, Reason } from "./parts.tsx";
 
 interface DiscrepanciesProps {
   readonly open: Reconciliation["openDiscrepancies"];
@@ -40,11 +39,11 @@ export function Discrepancies({ open, query, found, next }: DiscrepanciesProps) 
               cell: (group) => (
                 <>
                   <a href={hrefOf("/ops/discrepancies", { open: "true", kind: group.kind })}>
-                    See them
+                    See them<Away>{spoken(group.kind)}</Away>
                   </a>
                   {", or "}
                   <a href={hrefOf("/ops/discrepancies/resolve", { kind: group.kind })}>
-                    resolve all…
+                    resolve all…<Away>{spoken(group.kind)}</Away>
                   </a>
                 </>
               ),
@@ -74,7 +73,7 @@ export function Discrepancies({ open, query, found, next }: DiscrepanciesProps) 
         <Nothing>There is none.</Nothing>
       ) : (
         <Table<ListedDiscrepancy>
-          caption={`${counted(found.items.length, "discrepancy")}, the ${query["order"] ?? "newest"} first`}
+          caption={`${counted(found.items.length, "discrepancy")}${next === null ? "" : " on this page"}, the ${query["order"] ?? "newest"} first`}
           items={found.items}
           columns={[
             { title: "Kind", cell: (one) => spoken(one.kind) },

@@ -71,9 +71,15 @@ export function Event({ inspected }: { inspected: InspectedEvent }) {
 
 function meaningOf({ event: { state, reason } }: InspectedEvent): Meaning | null {
   if (reason === null) return null;
+  if (state === "waiting") return TRIED_AGAIN;
   if (state !== "ignored") return meaningOfEventReason(reason);
   return isIgnoredReason(reason) ? IGNORED_MEANINGS[reason] : null;
 }
+
+const TRIED_AGAIN: Meaning = {
+  means: "The last attempt ended with this.",
+  todo: "It is tried again by itself when it is due.",
+};
 
 function isIgnoredReason(reason: string): reason is IgnoredReason {
   return Object.hasOwn(IGNORED_MEANINGS, reason);

@@ -56,7 +56,7 @@ function Found({ query, next, found }: { query: Query; next: string | null; foun
     <>
       {events.length > 0 ? (
         <Table
-          caption={`${counted(events.length, "event")}, the ${query["order"] ?? "newest"} first`}
+          caption={`${counted(events.length, "event")}${next === null ? "" : " on this page"}, the ${query["order"] ?? "newest"} first`}
           items={events}
           columns={EVENT_COLUMNS}
         />

@@ -4,10 +4,10 @@ import type { InboxState, ReviewReason } from "../../inbox/stats.ts";
 import type { OutboxState } from "../../outbox/stats.ts";
 import { brief } from "../../operate/standings.ts";
 import { hrefOf } from "./links.ts";
-import { IGNORED_MEANINGS, type Meaning, meaningOfEventReason } from "./meanings.ts";
+import { IGNORED_MEANINGS, meaningOfEventReason } from "./meanings.ts";
 import { MessageGroups } from "./outbox.tsx";
 import { some } from "../../operate/wording.ts";
-import { isNone, Nothing, Table } from "./parts.tsx";
+import { Away, isNone, Nothing, Reason, Table } from "./parts.tsx";
 
 export function Review({ inbox, outbox }: { inbox: InboxState; outbox: OutboxState }) {
   const { needsReviewByReason: groups } = inbox;
@@ -36,9 +36,13 @@ export function Review({ inbox, outbox }: { inbox: InboxState; outbox: OutboxSta
               title: "Do",
               cell: ({ reason }) => (
                 <>
-                  <a href={hrefOf("/ops/events", { state: "needs_review", reason })}>See them</a>
+                  <a href={hrefOf("/ops/events", { state: "needs_review", reason })}>
+                    See them<Away>with {reason}</Away>
+                  </a>
                   {", or "}
-                  <a href={hrefOf("/ops/events/requeue", { reason })}>requeue all…</a>
+                  <a href={hrefOf("/ops/events/requeue", { reason })}>
+                    requeue all…<Away>with {reason}</Away>
+                  </a>
                 </>
               ),
             },
@@ -75,10 +79,12 @@ export function Ignored({ groups }: { groups: readonly IgnoredGroup[] }) {
               title: "Do",
               cell: ({ reason }) => (
                 <>
-                  <a href={hrefOf("/ops/events", { state: "ignored", reason })}>See them</a>
+                  <a href={hrefOf("/ops/events", { state: "ignored", reason })}>
+                    See them<Away>with {reason}</Away>
+                  </a>
                   {", or "}
                   <a href={hrefOf("/ops/events/requeue", { ignored_reason: reason })}>
-                    requeue all…
+                    requeue all…<Away>with {reason}</Away>
                   </a>
                 </>
               ),
@@ -86,16 +92,6 @@ export function Ignored({ groups }: { groups: readonly IgnoredGroup[] }) {
           ]}
         />
       )}
-    </>
-  );
-}
-
-export function Reason({ reason, meaning }: { reason: string; meaning: Meaning }) {
-  return (
-    <>
-      <strong class="id">{reason}</strong>
-      <div>{meaning.means}</div>
-      <div class="faint">{meaning.todo}</div>
     </>
   );
 }

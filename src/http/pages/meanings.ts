@@ -78,15 +78,33 @@ export function meaningOfMessageReason(reason: string): Meaning {
   const known = ownOf(MESSAGE_REASONS, reason);
   if (known) return known;
   const status = /^Stripe:(\d{3})$/.exec(reason)?.[1];
-  if (status !== undefined) {
+  if (status !== undefined) return meaningOfStatus(status);
+  return {
+    means: "It could not be sent, or its call failed, with an error of this class.",
+    todo: "The log lines of ticks and of the queue have it, too. Mend it, and have them sent again.",
+  };
+}
+
+/** What Stripe answered to the last call, as `stripe/api.ts` sorts it. */
+function meaningOfStatus(status: string): Meaning {
+  if (status === "401" || status === "403") {
     return {
-      means: `Stripe refused the call (status ${status}).`,
-      todo: "Find out why at Stripe; mend it, and have them sent again.",
+      means: `Stripe refused our API key (status ${status}).`,
+      todo: "Put STRIPE_API_KEY right, and have them sent again.",
+    };
+  }
+  if (status === "429") {
+    return { means: "Stripe had too many calls (status 429).", todo: "Have them sent again." };
+  }
+  if (status === "409" || status.startsWith("5")) {
+    return {
+      means: `Stripe answered ${status}: whether the call happened is not known.`,
+      todo: "Have them sent again: with the same key, nothing happens twice while Stripe knows it.",
     };
   }
   return {
-    means: "It could not be sent, or its call failed, with an error of this class.",
-    todo: "The log lines of the queue have it, too. Mend it, and have them sent again.",
+    means: `Stripe refused the call (status ${status}).`,
+    todo: "Find out why at Stripe; mend it, and have them sent again.",
   };
 }
 
@@ -103,6 +121,10 @@ const MESSAGE_REASONS: Readonly<Record<string, Meaning>> = {
     means: "This version of the Worker does not know the kind of its message.",
     todo: "Deploy one that does, and have it sent again.",
   },
+  MessageTooLarge: {
+    means: "It is larger than a queue takes.",
+    todo: "To send it again does not help: make smaller what is written to the outbox.",
+  },
   Crashed: {
     means: "The last allowed attempt to send it left no record.",
     todo: "Have it sent again.",
@@ -112,27 +134,27 @@ const MESSAGE_REASONS: Readonly<Record<string, Meaning>> = {
 export const DISCREPANCY_MEANINGS: Readonly<Record<DiscrepancyKind, Meaning>> = {
   paid_after_void: {
     means: "A payment came for an invoice that is void here. It was not booked.",
-    todo: "Refund it, or put the invoice right at Stripe.",
+    todo: "Give the money back, or account for it elsewhere.",
   },
   void_after_paid: {
     means: "An invoice that is paid here was made void. Its payment stays booked.",
     todo: "Was the money given back? Settle it in the accounts.",
   },
   payment_mismatch: {
-    means: "Two payments of one invoice differ in amount or currency. The first one is booked.",
-    todo: "Find out at Stripe which is right.",
+    means: "What was paid for one invoice is told with two amounts, or two currencies.",
+    todo: "What is booked here stays as it is. Find out at Stripe which is right.",
   },
   missing_here: {
     means: "Known at Stripe and not here, or paid there and not booked.",
-    todo: "npm run verify -- --repair has it booked.",
+    todo: "npm run verify -- --repair has it done, unless an event of it waits or needs review.",
   },
   missing_at_stripe: {
-    means: "Booked here, and unknown to the API key at Stripe.",
+    means: "Known here, and unknown to the API key at Stripe.",
     todo: "Is it the right account and mode? If so, it was deleted there.",
   },
   status_differs: {
     means: "The invoice has another status at Stripe than here.",
-    todo: "npm run verify -- --repair brings it to where Stripe is, if that leads on.",
+    todo: "npm run verify -- --repair does it, if that leads on and no event of it waits or needs review.",
   },
 };
 

@@ -1,13 +1,13 @@
 /** /ops/outbox: do messages leave, and does what follows from them happen? */
+import { MOST_COUNTED } from "../../db/rows.ts";
 import type { ListedMessage, MessageState, Page } from "../../operate/records.ts";
 import type { OutboxState, Reason as MessageReason } from "../../outbox/stats.ts";
 import { brief } from "../../operate/standings.ts";
 import type { Query } from "./events.tsx";
-import { Reason } from "./groups.tsx";
 import { hrefOf } from "./links.ts";
 import { meaningOfMessageReason } from "./meanings.ts";
 import { counted, number, some } from "../../operate/wording.ts";
-import { Facts, Nothing, ObjectLink, Pages, Table, Time } from "./parts.tsx";
+import { Away, Facts, Nothing, ObjectLink, Pages, Table, Time, Reason } from "./parts.tsx";
 
 const STATES = [
   { state: "needs_review", title: "Need review" },
@@ -70,7 +70,7 @@ export function Outbox({ outbox, query, state, found, next }: OutboxProps) {
         <Nothing>There is no such message.</Nothing>
       ) : (
         <Table<ListedMessage>
-          caption={`${counted(found.items.length, "message")}, the ${query["order"] ?? "newest"} first`}
+          caption={`${counted(found.items.length, "message")}${next === null ? "" : " on this page"}, the ${query["order"] ?? "newest"} first`}
           items={found.items}
           columns={[
             { title: "Message", cell: ({ id, type }) => `${id} ${type}` },
@@ -97,6 +97,10 @@ function withOldest(count: string, seconds: number | null): string {
   return seconds === null ? count : `${count}, the oldest for ${brief(seconds)}`;
 }
 
+/** Of all reasons together, so many are counted. */
+const upTo = (count: number): string =>
+  count >= MOST_COUNTED ? `${number(MOST_COUNTED)} or more` : number(count);
+
 /** Messages that could not be sent, and calls: by reason. */
 export function MessageGroups({ outbox }: { outbox: OutboxState }) {
   const groups = new Map<string, { reason: string; messages: number; calls: number }>();
@@ -120,15 +124,19 @@ export function MessageGroups({ outbox }: { outbox: OutboxState }) {
           title: "Reason",
           cell: ({ reason }) => <Reason reason={reason} meaning={meaningOfMessageReason(reason)} />,
         },
-        { title: "Messages", number: true, cell: ({ messages }) => number(messages) },
-        { title: "Calls", number: true, cell: ({ calls }) => number(calls) },
+        { title: "Messages", number: true, cell: ({ messages }) => upTo(messages) },
+        { title: "Calls", number: true, cell: ({ calls }) => upTo(calls) },
         {
           title: "Do",
           cell: ({ reason }) => (
             <>
-              <a href={hrefOf("/ops/outbox", { state: "needs_review", reason })}>See them</a>
+              <a href={hrefOf("/ops/outbox", { state: "needs_review", reason })}>
+                See them<Away>with {reason}</Away>
+              </a>
               {", or "}
-              <a href={hrefOf("/ops/messages/requeue", { reason })}>send all again…</a>
+              <a href={hrefOf("/ops/messages/requeue", { reason })}>
+                send all again…<Away>with {reason}</Away>
+              </a>
             </>
           ),
         },

@@ -32,6 +32,7 @@ export interface OverviewData {
 }
 
 export function Overview({ figures, standings, diagrams, paused, now }: OverviewData) {
+  const toLookAt = paused || standings.some(({ standing }) => standing === "look");
   const inTrouble = standings.filter(({ standing }) => standing === "trouble");
   return (
     <>
@@ -44,8 +45,11 @@ export function Overview({ figures, standings, diagrams, paused, now }: Overview
           {inTrouble.map(({ name }) => FIGURES[name].title.toLowerCase()).join(", ")}.
         </Note>
       ) : (
-        <Note standing="well">
-          <strong>Nobody is needed.</strong> Nothing that is watched is in trouble.
+        <Note standing={toLookAt ? "look" : "well"}>
+          <strong>Nobody is needed now.</strong>{" "}
+          {toLookAt
+            ? "Something deserves a look when there is time."
+            : "Nothing that is watched is in trouble."}
         </Note>
       )}
       {paused && (

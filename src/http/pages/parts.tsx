@@ -4,6 +4,7 @@ import type { Count } from "../../db/rows.ts";
 import type { Standing } from "../../operate/standings.ts";
 import { span } from "../../operate/wording.ts";
 import { hrefOf } from "./links.ts";
+import type { Meaning } from "./meanings.ts";
 
 /** In UTC, with the age beside it. */
 export function Time({ at, age = true }: { at: Date | null; age?: boolean }) {
@@ -172,4 +173,20 @@ export function Pages({
       )}
     </ul>
   );
+}
+
+/** A code, and what it means. */
+export function Reason({ reason, meaning }: { reason: string; meaning: Meaning }) {
+  return (
+    <>
+      <strong class="id">{reason}</strong>
+      <div>{meaning.means}</div>
+      <div class="faint">{meaning.todo}</div>
+    </>
+  );
+}
+
+/** For those who read by ear, and meet a link without what stands around it. */
+export function Away({ children }: { children?: Child }) {
+  return <span class="away"> {children}</span>;
 }

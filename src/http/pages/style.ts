@@ -31,7 +31,7 @@ h3 { font-size: 1rem; margin: 0; }
 p { margin: .5rem 0; max-width: 46rem; }
 code, .id { unicode-bidi: isolate; }
 code, pre, .id { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .875em; }
-.skip { position: absolute; left: -100rem; }
+.skip, .away { position: absolute; left: -100rem; }
 .skip:focus { left: 1rem; top: .5rem; background: var(--ground); padding: .25rem .5rem; z-index: 1; }
 .top { background: var(--raised); border-bottom: 1px solid var(--line); padding: .5rem 1rem; }
 .top > div, main { max-width: 80rem; margin: 0 auto; }

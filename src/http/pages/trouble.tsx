@@ -29,7 +29,8 @@ export function Trouble({
             database.
           </>
         )}{" "}
-        Meanwhile, what Stripe sends is answered with 5xx if it cannot be stored, and comes again.
+        Meanwhile, what Stripe sends is answered with 5xx if it cannot be stored, and comes again
+        for up to three days.
       </p>
     </>
   );
