@@ -6,7 +6,7 @@
 import type { Context, Hono } from "hono";
 import type { Connection } from "../db/connect.ts";
 import type { Done } from "../operate/actions.ts";
-import { readDone } from "../operate/records.ts";
+import { readDone } from "../operate/done.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { BadRequest } from "./ops-fields.ts";
 import { readForm } from "./ops-form.ts";

@@ -8,7 +8,7 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { Connection } from "../db/connect.ts";
 import { explain } from "../faults.ts";
 import { log } from "../log.ts";
-import { readDone } from "../operate/records.ts";
+import { readDone } from "../operate/done.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { identify } from "./ops-access.ts";
 import { BadRequest } from "./ops-fields.ts";

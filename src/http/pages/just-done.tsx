@@ -1,5 +1,5 @@
 /** What has just been done, on the page where one goes on: from its record, which cannot be made up. */
-import type { DoneRecord } from "../../operate/records.ts";
+import type { DoneRecord } from "../../operate/done.ts";
 import { counted, number } from "../../operate/wording.ts";
 import { Note, Time } from "./parts.tsx";
 
