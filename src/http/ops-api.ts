@@ -31,14 +31,13 @@ import { sweepingOf } from "../sweeping.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { readBody } from "./body.ts";
 import { operatorsOnly } from "./ops-access.ts";
-import { actor, afterwardsOf, onDatabase, queryOf, TIMEOUTS } from "./ops-work.ts";
+import { actor, afterwardsOf, BODY_LIMITS, onDatabase, queryOf, TIMEOUTS } from "./ops-work.ts";
 import { toJson, toJsonWith } from "./ops-json.ts";
 import { BadRequest } from "./ops-fields.ts";
 import * as orders from "./ops-orders.ts";
 import * as query from "./ops-query.ts";
 
 const FIRST = { order: "newest", limit: 10, after: null } as const;
-const BODY_LIMITS = { bytes: 16_384, ms: 5_000 };
 
 export function opsApi(endpoints: Endpoints): Hono<DoorEnv> {
   const api = new Hono<DoorEnv>({ strict: false });

@@ -9,10 +9,8 @@ import type { Done } from "../operate/actions.ts";
 import { readDone } from "../operate/done.ts";
 import { type DoorEnv, note } from "./answers.ts";
 import { BadRequest } from "./ops-fields.ts";
-import { readForm } from "./ops-form.ts";
-import { filterOf, readView, showPage, type View, withoutEmpty } from "./ops-page.tsx";
-import { requeueing, resending } from "./ops-requeueing.tsx";
-import { resolving } from "./ops-resolving.tsx";
+import { readForm, typedIn } from "./form-body.ts";
+import { filterOf, readView, showPage, type View, withoutEmpty } from "./page-answer.tsx";
 import { onDatabase, TIMEOUTS } from "./ops-work.ts";
 import { NothingDone } from "./pages/confirm.tsx";
 import { hrefOf } from "./pages/links.ts";
@@ -32,7 +30,7 @@ export interface Whereto {
 }
 
 /** One thing that can be done. */
-export interface Order {
+export interface OrderForm {
   readonly path: string;
   readonly title: string;
   /** @throws BadRequest for fields that say nothing that could be done. */
@@ -41,27 +39,22 @@ export interface Order {
   readonly act: (
     c: Context<DoorEnv>,
     form: Fields,
-  ) => Promise<{ readonly done: Done; readonly back: Whereto }>;
+  ) => Promise<{ readonly done: Done; readonly why: string; readonly back: Whereto }>;
 }
 
 /** Whoever presses a button twice is told what the first time did. */
 async function doneBefore(
   c: Context<DoorEnv>,
-  subject: string,
-  { why, note: typed = why ?? "" }: Fields,
+  said: { readonly subject: string; readonly why: string },
 ): Promise<readonly [number, number] | null> {
   const { operator } = c.get("identity");
   if (operator === null) return null;
-  const said = { subject, why: typed.replaceAll("\r\n", "\n").trim() };
   const before = await onDatabase(c, (db) => readDone(db, operator, said, TIMEOUTS));
   return before?.records ?? null;
 }
 
-export function addForms(pages: Hono<DoorEnv>): void {
-  for (const order of [requeueing, resending, resolving]) addForm(pages, order);
-}
-
-function addForm(pages: Hono<DoorEnv>, { path, title, ask, act }: Order): void {
+/** Asks by GET, and does it by POST. */
+export function addForm(pages: Hono<DoorEnv>, { path, title, ask, act }: OrderForm): void {
   const place = { title, page: null };
   pages.get(path, (c) => {
     const fields = filterOf(c);
@@ -74,9 +67,9 @@ function addForm(pages: Hono<DoorEnv>, { path, title, ask, act }: Order): void {
   pages.post(path, async (c) => {
     const form = await readForm(c);
     try {
-      const { done, back } = await act(c, form);
+      const { done, why, back } = await act(c, form);
       note(c, { changed: done.affected });
-      const records = done.records ?? (await doneBefore(c, done.subject, form));
+      const records = done.records ?? (await doneBefore(c, { subject: done.subject, why }));
       if (records) {
         // What was agreed to and not done is said, too.
         const isLess = done.records !== null && done.affected < Number(form["count"]);
@@ -88,7 +81,7 @@ function addForm(pages: Hono<DoorEnv>, { path, title, ask, act }: Order): void {
       return await showPage(c, place, Promise.resolve({ title, body, status: 409 }));
     } catch (fault) {
       if (!(fault instanceof BadRequest)) throw fault;
-      const { why, note: typed = why ?? "", count: _, ...fields } = withoutEmpty(form);
+      const { typed, fields } = typedIn(withoutEmpty(form));
       const again = readView(c, async (db) => {
         const view = await ask(db, fields, { problem: fault.message, typed });
         return { ...view, status: fault.status };

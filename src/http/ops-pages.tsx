@@ -2,21 +2,29 @@
 import { type Context, Hono } from "hono";
 import { readTrace, traceStatements } from "../billing/trace.ts";
 import { readAlerting } from "../config-operator.ts";
+import type { Connection } from "../db/connect.ts";
 import { MOST_COUNTED } from "../db/rows.ts";
 import { examine } from "../doctor/examine.ts";
 import type { Endpoints } from "../endpoints.ts";
 import { listEvents } from "../inbox/listing.ts";
 import { countIgnored } from "../inbox/review.ts";
 import { concernsOf } from "../operate/alerts.ts";
-import { readFigures, readNow } from "../operate/figures.ts";
-import { inspectEvent } from "../operate/inspection.ts";
+import {
+  readFigures,
+  readOutboxNow,
+  readReconciliationNow,
+  readReview,
+} from "../operate/figures.ts";
+import { inspectEvent, readWholePayload } from "../operate/inspection.ts";
 import { listActions, listDiscrepancies, listGaps, listMessages } from "../operate/records.ts";
 import { standingsOf } from "../operate/standings.ts";
 import { sweepingOf } from "../sweeping.ts";
 import type { DoorEnv } from "./answers.ts";
 import { BadRequest } from "./ops-fields.ts";
-import { addForms } from "./ops-forms.tsx";
-import { filterOf, readView, showFault, showPage, type View } from "./ops-page.tsx";
+import { addForm } from "./ops-forms.tsx";
+import { requeueing, resending } from "./ops-requeueing.tsx";
+import { resolving } from "./ops-resolving.tsx";
+import { filterOf, readView, showFault, showPage, type View } from "./page-answer.tsx";
 import * as query from "./ops-query.ts";
 import { visitorsOnly } from "./ops-visitors.tsx";
 import { afterwardsOf, onDatabase, queryOf, TIMEOUTS } from "./ops-work.ts";
@@ -78,27 +86,25 @@ export function opsPages(endpoints: Endpoints): Hono<DoorEnv> {
   pages.get("/event", (c) => {
     const { endpoint = "", event_id: eventId = "" } = queryOf(c);
     const key = query.readKey(endpoint, eventId);
-    const read = async (): Promise<View> =>
-      readView(c, async (db) => {
-        const inspected = key && (await inspectEvent(db, key, "excerpt", TRACING, TIMEOUTS));
-        return inspected
-          ? { title: inspected.event.type, body: <Event inspected={inspected} /> }
-          : {
-              title: "There is no such event",
-              body: <EventMissing endpoint={endpoint} eventId={eventId} />,
-              status: 404,
-            };
-      });
-    return showPage(c, { title: "Event", page: "events" }, read());
+    const view = readView(c, async (db): Promise<View> => {
+      const inspected = key && (await inspectEvent(db, key, "excerpt", TRACING, TIMEOUTS));
+      return inspected
+        ? { title: inspected.event.type, body: <Event inspected={inspected} /> }
+        : {
+            title: "There is no such event",
+            body: <EventMissing endpoint={endpoint} eventId={eventId} />,
+            status: 404,
+          };
+    });
+    return showPage(c, { title: "Event", page: "events" }, view);
   });
 
   pages.get("/event/payload", async (c) => {
     const { endpoint = "", event_id: eventId = "" } = queryOf(c);
     const key = query.readKey(endpoint, eventId);
-    const inspected =
-      key && (await onDatabase(c, (db) => inspectEvent(db, key, "whole", TRACING, TIMEOUTS)));
-    if (!inspected?.payload) return showNothing(c, "payload");
-    return c.body(inspected.payload.text, 200, {
+    const payload = key && (await onDatabase(c, (db) => readWholePayload(db, key, TIMEOUTS)));
+    if (payload === null) return showNothing(c, "payload");
+    return c.body(payload, 200, {
       "content-type": "application/json; charset=utf-8",
       "content-disposition": 'attachment; filename="event.json"',
     });
@@ -106,7 +112,7 @@ export function opsPages(endpoints: Endpoints): Hono<DoorEnv> {
 
   pages.get("/review", (c) =>
     show(c, "review", async (db) => {
-      const { inbox, outbox } = await readNow(db, TIMEOUTS);
+      const { inbox, outbox } = await readReview(db, TIMEOUTS);
       return <Review inbox={inbox} outbox={outbox} />;
     }),
   );
@@ -122,10 +128,9 @@ export function opsPages(endpoints: Endpoints): Hono<DoorEnv> {
     given["open"] ??= "true";
     const { filter, paging } = query.readDiscrepancyQuery(given);
     return show(c, "discrepancies", async (db) => {
-      const { reconciliation } = await readNow(db, TIMEOUTS);
+      const { openDiscrepancies: open } = await readReconciliationNow(db, TIMEOUTS);
       const found = await listDiscrepancies(db, filter, paging, TIMEOUTS);
       const next = found.next && query.writeSpot(found.next);
-      const open = reconciliation.openDiscrepancies;
       return <Discrepancies open={open} query={given} found={found} next={next} />;
     });
   });
@@ -134,7 +139,7 @@ export function opsPages(endpoints: Endpoints): Hono<DoorEnv> {
     const given = filterOf(c);
     const { filter, paging } = query.readMessageQuery(given);
     return show(c, "outbox", async (db) => {
-      const { outbox } = await readNow(db, TIMEOUTS);
+      const outbox = await readOutboxNow(db, TIMEOUTS);
       const found = await listMessages(db, filter, paging, TIMEOUTS);
       const next = found.next && query.writeSpot(found.next);
       const { state } = filter;
@@ -170,7 +175,7 @@ export function opsPages(endpoints: Endpoints): Hono<DoorEnv> {
     return showPage(c, placeOf("doctor"), view);
   });
 
-  addForms(pages);
+  for (const form of [requeueing, resending, resolving]) addForm(pages, form);
 
   pages.all("*", (c) => showNothing(c, "page"));
   return pages;
@@ -191,7 +196,7 @@ function withTrimmedId(given: Record<string, string>): Record<string, string> {
 function show(
   c: Context<DoorEnv>,
   page: PageName,
-  read: (db: Parameters<Parameters<typeof onDatabase>[1]>[0]) => Promise<View["body"]>,
+  read: (db: Connection) => Promise<View["body"]>,
 ): Promise<Response> {
   const place = placeOf(page);
   const view = readView(c, async (db) => ({ title: place.title, body: await read(db) }));

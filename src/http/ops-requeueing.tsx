@@ -4,9 +4,9 @@ import { showRequeueable } from "../inbox/review.ts";
 import type { Selection } from "../inbox/selection.ts";
 import { requeueEvents, requeueMessages } from "../operate/actions.ts";
 import { type MessageSelection, showResendable } from "../outbox/review.ts";
-import type { Fields, Order, Whereto } from "./ops-forms.tsx";
+import type { OrderForm, Whereto } from "./ops-forms.tsx";
 import * as orders from "./ops-orders.ts";
-import { withoutEmpty } from "./ops-page.tsx";
+import { withoutEmpty } from "./page-answer.tsx";
 import { writeShown, writeShownMessages } from "./ops-query.ts";
 import { TIMEOUTS, together } from "./ops-work.ts";
 import { Confirm, Many } from "./pages/confirm.tsx";
@@ -15,17 +15,11 @@ import { meaningOfEventReason, meaningOfMessageReason } from "./pages/meanings.t
 import { counted } from "../operate/wording.ts";
 import { Id } from "./pages/parts.tsx";
 
-/** Asked again, all is counted anew. */
-function withoutShown(fields: Fields): Fields {
-  const { shown: _, ...others } = fields;
-  return others;
-}
-
-export const requeueing: Order = {
+export const requeueing: OrderForm = {
   path: "/events/requeue",
   title: "Requeue events",
   ask: async (db, fields, tried) => {
-    const selection = orders.readEventSelection(withoutShown(fields));
+    const selection = orders.readEventSelection(fields);
     const { events, shown } = await showRequeueable(db, selection, MOST_COUNTED, TIMEOUTS);
     const { count } = events;
     const back = eventsBack(selection);
@@ -63,15 +57,15 @@ export const requeueing: Order = {
     const done = await together(c, count, why, (db, most, by, timeouts) =>
       requeueEvents(db, selection, most, by, timeouts),
     );
-    return { done, back: eventsBack(selection) };
+    return { done, why, back: eventsBack(selection) };
   },
 };
 
-export const resending: Order = {
+export const resending: OrderForm = {
   path: "/messages/requeue",
   title: "Send messages again",
   ask: async (db, fields, tried) => {
-    const selection = orders.readMessageSelection(withoutShown(fields));
+    const selection = orders.readMessageSelection(fields);
     const { messages, shown } = await showResendable(db, selection, MOST_COUNTED, TIMEOUTS);
     const { count } = messages;
     const body = (
@@ -109,7 +103,7 @@ export const resending: Order = {
     const done = await together(c, count, why, (db, most, by, timeouts) =>
       requeueMessages(db, selection, most, by, timeouts),
     );
-    return { done, back: { path: "/ops/outbox", query: {} } };
+    return { done, why, back: { path: "/ops/outbox", query: {} } };
   },
 };
 

@@ -5,12 +5,13 @@ import { resolveDiscrepancies, resolveDiscrepancy } from "../operate/actions.ts"
 import { type ListedDiscrepancy, readDiscrepancy } from "../operate/records.ts";
 import { countOpen, type DiscrepancyKind } from "../reconcile/discrepancies.ts";
 import { BadRequest } from "./ops-fields.ts";
-import type { Order, Tried } from "./ops-forms.tsx";
+import type { OrderForm, Tried } from "./ops-forms.tsx";
 import * as orders from "./ops-orders.ts";
-import type { View } from "./ops-page.tsx";
+import type { View } from "./page-answer.tsx";
 import { actor, onDatabase, TIMEOUTS, together } from "./ops-work.ts";
 import { Confirm, Many } from "./pages/confirm.tsx";
-import { Detail, meaningOf } from "./pages/discrepancies.tsx";
+import { Detail } from "./pages/discrepancies.tsx";
+import { meaningOfDiscrepancy } from "./pages/meanings.ts";
 import { counted, spoken } from "../operate/wording.ts";
 import { AnyEventLink, Facts, Note, ObjectLink, Time } from "./pages/parts.tsx";
 import { NotHere } from "./pages/trouble.tsx";
@@ -19,7 +20,7 @@ const TITLE = "Resolve discrepancies";
 const LIST = "/ops/discrepancies";
 const NOTE = { name: "note", label: "How was it settled?" } as const;
 
-export const resolving: Order = {
+export const resolving: OrderForm = {
   path: "/discrepancies/resolve",
   title: TITLE,
   ask: (db, { id, kind }, tried) =>
@@ -31,7 +32,7 @@ export const resolving: Order = {
       const done = await together(c, agreed, note, (db, most, by, timeouts) =>
         resolveDiscrepancies(db, seen, most, by, timeouts),
       );
-      return { done, back };
+      return { done, why: note, back };
     }
     const { note, foundAt } = orders.readResolution(form);
     const by = actor(c, note);
@@ -43,7 +44,7 @@ export const resolving: Order = {
       case "unknown":
         throw new BadRequest("There is no such discrepancy.");
       default:
-        return { done, back };
+        return { done, why: note, back };
     }
   },
 };
@@ -88,7 +89,7 @@ async function askOne(db: Connection, id: string, tried: Tried): Promise<View> {
 
 async function askKind(db: Connection, kind: DiscrepancyKind, tried: Tried): Promise<View> {
   const { open, until } = await countOpen(db, kind, MOST_COUNTED, TIMEOUTS);
-  const { means, todo } = meaningOf(kind);
+  const { means, todo } = meaningOfDiscrepancy(kind);
   const body = (
     <Confirm
       action="/ops/discrepancies/resolve"
@@ -123,7 +124,7 @@ async function askKind(db: Connection, kind: DiscrepancyKind, tried: Tried): Pro
 
 function Known({ discrepancy }: { discrepancy: ListedDiscrepancy }) {
   const { kind, objectId, eventId, detail, foundAt, resolvedAt, resolution } = discrepancy;
-  const { means, todo } = meaningOf(kind);
+  const { means, todo } = meaningOfDiscrepancy(kind);
   return (
     <>
       <p>

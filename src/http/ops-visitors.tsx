@@ -2,8 +2,8 @@
 import type { Context, Hono, MiddlewareHandler } from "hono";
 import { type DoorEnv, note } from "./answers.ts";
 import { identify, isSafe, isSameOrigin, logIn, logOut } from "./ops-access.ts";
-import { readForm } from "./ops-form.ts";
-import { showPage, type View } from "./ops-page.tsx";
+import { readForm, typedIn } from "./form-body.ts";
+import { showPage, type View } from "./page-answer.tsx";
 import { hrefOf } from "./pages/links.ts";
 import { Login, type LoginProps } from "./pages/login.tsx";
 import { NotLoggedIn, Refused } from "./pages/trouble.tsx";
@@ -16,7 +16,7 @@ export const visitorsOnly: MiddlewareHandler<DoorEnv> = async (c, next) => {
     const { pathname, search } = new URL(c.req.url);
     if (isSafe(c)) return c.redirect(loginFor(pathname + search), 303);
     if (!isSameOrigin(c)) return foreign(c);
-    const { why, note: typed = why ?? "", count: _, shown: __, ...fields } = await readForm(c);
+    const { typed, fields } = typedIn(await readForm(c));
     const body = <NotLoggedIn next={loginFor(hrefOf(pathname, fields))} typed={typed} />;
     return say(c, { title: "Not logged in", body, status: 401 });
   }

@@ -14,6 +14,9 @@ import { BadRequest } from "./ops-fields.ts";
 const DEADLINE_MS = 9_000;
 export const TIMEOUTS = { lockTimeoutMs: 3_000, statementTimeoutMs: 8_000 };
 
+/** An id, what was shown, and a reason of 500 characters in up to 12 bytes each. */
+export const BODY_LIMITS = { bytes: 16_384, ms: 5_000 };
+
 export const afterwardsOf =
   (c: Context<DoorEnv>) =>
   (rest: Promise<unknown>): void =>

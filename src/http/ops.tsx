@@ -5,7 +5,7 @@ import type { Endpoints } from "../endpoints.ts";
 import type { DoorEnv } from "./answers.ts";
 import { whereConfigured } from "./ops-access.ts";
 import { opsApi } from "./ops-api.ts";
-import { showFault } from "./ops-page.tsx";
+import { showFault } from "./page-answer.tsx";
 import { opsPages } from "./ops-pages.tsx";
 import { addLogin } from "./ops-visitors.tsx";
 import { STYLE } from "./pages/style.ts";

@@ -42,6 +42,31 @@ export async function readNow(db: Connection, timeouts: Timeouts): Promise<State
   return toState(taker(await inOneFlight(db, timeouts, statements)));
 }
 
+/** What needs review alone; one round trip. */
+export async function readReview(
+  db: Connection,
+  timeouts: Timeouts,
+): Promise<Pick<State, "inbox" | "outbox">> {
+  const take = taker(await inOneFlight(db, timeouts, [...stateStatements, ...outboxStatements]));
+  return {
+    inbox: readState(take(stateStatements.length)),
+    outbox: readOutbox(take(outboxStatements.length)),
+  };
+}
+
+/** One round trip. */
+export async function readOutboxNow(db: Connection, timeouts: Timeouts): Promise<OutboxState> {
+  return readOutbox(await inOneFlight(db, timeouts, outboxStatements));
+}
+
+/** One round trip. */
+export async function readReconciliationNow(
+  db: Connection,
+  timeouts: Timeouts,
+): Promise<Reconciliation> {
+  return readReconciliation(await inOneFlight(db, timeouts, reconciliationStatements));
+}
+
 /** One round trip. */
 export async function readLately(db: Connection, timeouts: Timeouts): Promise<Lately> {
   return toLately(taker(await inOneFlight(db, timeouts, latelyStatements)));

@@ -69,15 +69,32 @@ function readPayload(row: Row, part: PayloadPart): Payload | null {
 
 const MOST_ACTIONS = 50;
 
+/** What Stripe sent, to the letter; null when it was purged, or there is no such event. */
+export async function readWholePayload(
+  db: Connection,
+  key: Key,
+  timeouts: Timeouts,
+): Promise<string | null> {
+  const [[row] = []] = await inOneFlight(db, timeouts, [
+    sql`select payload::text as payload from ${inbox} where ${isKey(key)}`,
+  ]);
+  return row ? textOrNull(row, "payload") : null;
+}
+
+function isKey({ endpoint, eventId }: Key): SQL {
+  return sql`provider = 'stripe' and endpoint = ${endpoint} and event_id = ${eventId}`;
+}
+
 /** @returns null when there is no such event. */
 export async function inspectEvent<T>(
   db: Connection,
-  { endpoint, eventId }: Key,
+  key: Key,
   part: PayloadPart,
   tracing: Tracing<T>,
   timeouts: Timeouts,
 ): Promise<Inspected<T> | null> {
-  const isIt = sql`provider = 'stripe' and endpoint = ${endpoint} and event_id = ${eventId}`;
+  const { endpoint, eventId } = key;
+  const isIt = isKey(key);
   const objectId = sql`(select object_id from ${inbox} where ${isIt})`;
   const [found, swept, acted, ...traces] = await inOneFlight(db, timeouts, [
     sql`select endpoint, event_id, event_type, object_id, last_error, ignored_reason, attempts,

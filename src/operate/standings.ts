@@ -6,7 +6,7 @@ import type { Alerting } from "../config-operator.ts";
 import { MOST_LATELY } from "../inbox/rates.ts";
 import type { AlertName, Concern } from "./alerts.ts";
 import type { Figures } from "./figures.ts";
-import { few, number, some, span } from "./wording.ts";
+import { brief, few, number, some, span } from "./wording.ts";
 
 /**
  * - `well`: nothing to do.
@@ -184,11 +184,6 @@ function processingTime({ lastHour }: Figures, { backlogSeconds }: Alerting): St
   }
   const summary = "Some were processed long after they came.";
   return { name, standing: "look", value, summary, todo: "By type, below: which are slow?" };
-}
-
-export function brief(seconds: number): string {
-  if (seconds < 1) return `${Math.round(seconds * 1_000)} ms`;
-  return seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds);
 }
 
 /** Stripe repeats a few by itself. */

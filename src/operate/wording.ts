@@ -41,3 +41,9 @@ export function span(seconds: number): string {
     ? `${Math.round(seconds / 3_600)} h`
     : `${Math.round(seconds / 86_400)} d`;
 }
+
+/** The same of what may be short: `20 ms`, `1.2 s`. */
+export function brief(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1_000)} ms`;
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds);
+}

@@ -1,7 +1,7 @@
 /** What the charts of the overview show, from figures made up for it. Pure. */
 import { expect, test } from "vitest";
 import { diagramsOf } from "../../src/http/pages/diagrams.ts";
-import { figures, NOW } from "./healthy-figures.ts";
+import { figuresWith, NOW } from "./healthy-figures.ts";
 
 const at = (time: string) => new Date(`2026-11-29T${time}Z`);
 const rates = (received: number, processed: number, ignored: number) => ({
@@ -23,7 +23,7 @@ test("the last hour has sixty minutes, the oldest first; those without events ar
     { minute: at("08:29:00"), ...rates(4, 0, 0) },
     { minute: at("08:30:00"), ...rates(5, 6, 7) },
   ];
-  const [hour] = diagramsOf(figures({ lastHour: { byMinute } }), NOW);
+  const [hour] = diagramsOf(figuresWith({ lastHour: { byMinute } }), NOW);
   expect(hour?.times).toEqual(
     Array.from({ length: 60 }, (_, nth) => new Date(at("07:31:00").getTime() + nth * 60_000)),
   );
@@ -42,7 +42,7 @@ test("the last day has twenty-four hours, which end where counting does", () => 
     { hour: at("06:00:00"), ...rates(99, 99, 99), ...seconds(99, 99) },
   ];
   const lastDay = { countedUntil: at("06:00:00"), byHour };
-  const [, day, took] = diagramsOf(figures({ lastDay }), NOW);
+  const [, day, took] = diagramsOf(figuresWith({ lastDay }), NOW);
   const hours = Array.from(
     { length: 24 },
     (_, nth) => new Date(Date.parse("2026-11-28T06:00:00Z") + nth * 3_600_000),
@@ -63,7 +63,7 @@ test("an hour in which nothing was processed has no time, rather than a time of 
     { hour: at("06:00:00"), ...rates(2, 2, 0), ...seconds(0.5, 9) },
     { hour: at("07:00:00"), ...rates(4, 0, 0), ...seconds(null, null) },
   ];
-  const [, , took] = diagramsOf(figures({ lastDay: { byHour } }), NOW);
+  const [, , took] = diagramsOf(figuresWith({ lastDay: { byHour } }), NOW);
   const unknown = Array.from({ length: 22 }, () => null);
   expect(valuesOf(took)).toEqual({
     "Half within, in s": [...unknown, 0.5, null],
@@ -72,7 +72,7 @@ test("an hour in which nothing was processed has no time, rather than a time of 
 });
 
 test("before any hour is counted, the day ends with the one that is now", () => {
-  const [, day] = diagramsOf(figures({ lastDay: { countedUntil: null } }), NOW);
+  const [, day] = diagramsOf(figuresWith({ lastDay: { countedUntil: null } }), NOW);
   expect(day?.times).toHaveLength(24);
   expect(day?.times.at(-1)).toEqual(at("08:00:00"));
 });

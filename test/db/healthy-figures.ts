@@ -1,11 +1,10 @@
-/** Figures of a receiver with which all is well, and of one with which something is not. */
-import type { Alerting } from "../../src/config-operator.ts";
+/** Figures of a receiver with which all is well, but for what a test says. */
 import type { Figures } from "../../src/operate/figures.ts";
 
 export const NOW = new Date("2026-11-29T08:30:15Z");
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1_000);
 /** A run that ended well so long ago, unless the detail says otherwise. */
-export const ran = (seconds: number, detail: unknown = {}) => ({
+const ran = (seconds: number, detail: unknown = {}) => ({
   startedAt: ago(seconds),
   startedSecondsAgo: seconds,
   completedAt: ago(seconds),
@@ -13,16 +12,12 @@ export const ran = (seconds: number, detail: unknown = {}) => ({
   detail,
 });
 /** Of all types; half within 20 ms. */
-export const times = (p95: number, events = 90) => [
-  { type: null, events, p50: 0.02, p95, p99: p95 },
-];
+const times = (p95: number, events = 90) => [{ type: null, events, p50: 0.02, p95, p99: p95 }];
 /** Sweeps of one account. */
-export const swept = (
-  seenSecondsAgo: number | null,
-  account = "own",
-  firstSecondsAgo = 900_000,
-) => [{ account, completedAt: null, seenSecondsAgo, firstSecondsAgo, error: null }];
-export const many = (count: number, more = false) => ({ count, more });
+const swept = (seenSecondsAgo: number | null, account = "own", firstSecondsAgo = 900_000) => [
+  { account, completedAt: null, seenSecondsAgo, firstSecondsAgo, error: null },
+];
+const many = (count: number, more = false) => ({ count, more });
 const NONE = many(0);
 export const HOUR = 3_600;
 
@@ -67,19 +62,10 @@ const HEALTHY: Figures = {
     byType: [],
   },
 };
-export const ALERTING: Alerting = {
-  url: null,
-  backlogSeconds: 900,
-  outboxSeconds: 900,
-  sweepSeconds: 24 * HOUR,
-  dispatching: true,
-  processing: true,
-};
-
-export type Over = { readonly [K in keyof Figures]?: Partial<Figures[K]> };
+type Over = { readonly [K in keyof Figures]?: Partial<Figures[K]> };
 
 /** Healthy, but for what is said. */
-export function figures(over: Over = {}): Figures {
+export function figuresWith(over: Over = {}): Figures {
   return {
     inbox: { ...HEALTHY.inbox, ...over.inbox },
     outbox: { ...HEALTHY.outbox, ...over.outbox },

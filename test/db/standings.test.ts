@@ -4,92 +4,11 @@ import { readAlerting } from "../../src/config-operator.ts";
 import { concernsOf } from "../../src/operate/alerts.ts";
 import type { Figures } from "../../src/operate/figures.ts";
 import { type FigureName, standingsOf } from "../../src/operate/standings.ts";
+import { figuresWith, HOUR } from "./healthy-figures.ts";
 
-const HOUR = 3_600;
-const NONE = { count: 0, more: false };
-const NOW = new Date("2026-11-30T08:30:30Z");
-
-/** All is well: some events an hour, ticks, a purge last night, a sweep. */
-function healthy(): Figures {
-  const beat = (seconds: number) => ({
-    startedAt: NOW,
-    startedSecondsAgo: seconds,
-    completedAt: NOW,
-    completedSecondsAgo: seconds,
-    detail: {},
-  });
-  return {
-    inbox: {
-      waiting: NONE,
-      oldestWaitingSeconds: null,
-      waitingByReason: [],
-      needsReview: NONE,
-      needsReviewByReason: [],
-    },
-    outbox: {
-      waiting: NONE,
-      oldestWaitingSeconds: null,
-      notDone: NONE,
-      oldestNotDoneSeconds: null,
-      messagesInReview: [],
-      callsInReview: [],
-    },
-    reconciliation: {
-      sweeps: [
-        {
-          account: "own",
-          completedAt: NOW,
-          seenSecondsAgo: 1_200,
-          firstSecondsAgo: 86_400,
-          error: null,
-        },
-      ],
-      gapsLastDay: [],
-      openDiscrepancies: [],
-    },
-    heartbeats: { tick: beat(20), retention: beat(5 * HOUR) },
-    lastHour: {
-      received: 90,
-      duplicates: 3,
-      duplicatesShare: 3 / 93,
-      processed: 90,
-      ignored: [],
-      truncated: false,
-      byType: [],
-      byMinute: [
-        { minute: new Date("2026-11-30T08:29:00Z"), received: 5, processed: 4, ignored: 1 },
-      ],
-      byMinuteAndType: [],
-      processingSeconds: [{ type: null, events: 90, p50: 0.02, p95: 1.2, p99: 3 }],
-    },
-    lastDay: {
-      countedUntil: new Date("2026-11-30T08:00:00Z"),
-      received: 2_000,
-      duplicates: 9,
-      processed: 2_000,
-      ignored: [],
-      byHour: [
-        {
-          hour: new Date("2026-11-30T07:00:00Z"),
-          received: 80,
-          processed: 79,
-          ignored: 1,
-          p50: 0.1,
-          p95: 2,
-          p99: 4,
-        },
-      ],
-      byHourAndType: [],
-      byType: [],
-    },
-  };
-}
-
-type Part<K extends keyof Figures> = Partial<Figures[K]>;
-const withPart = <K extends keyof Figures>(key: K, part: Part<K>): Figures => {
-  const figures = healthy();
-  return { ...figures, [key]: { ...figures[key], ...part } };
-};
+const healthy = (): Figures => figuresWith();
+const withPart = <K extends keyof Figures>(key: K, part: Partial<Figures[K]>): Figures =>
+  figuresWith({ [key]: part });
 
 const QUEUE = { OUTBOX_QUEUE: { sendBatch: () => Promise.resolve() } };
 const SWEEPING = { accounts: ["own"], overdueSeconds: 4 * HOUR };
@@ -137,19 +56,19 @@ const waits = (seconds: number) => ({
   waiting: { count: 7, more: false },
   oldestWaitingSeconds: seconds,
 });
-const purgedAgo = (seconds: number): Part<"heartbeats"> => {
+const purgedAgo = (seconds: number): Partial<Figures["heartbeats"]> => {
   const { retention } = healthy().heartbeats;
   return { retention: retention && { ...retention, completedSecondsAgo: seconds } };
 };
-const processedWithin = (p95: number): Part<"lastHour"> => ({
+const processedWithin = (p95: number): Partial<Figures["lastHour"]> => ({
   processingSeconds: [{ type: null, events: 90, p50: 0.02, p95, p99: p95 }],
 });
-const doubled = (duplicates: number, received: number): Part<"lastHour"> => ({
+const doubled = (duplicates: number, received: number): Partial<Figures["lastHour"]> => ({
   received,
   duplicates,
   duplicatesShare: duplicates / (duplicates + received),
 });
-const ignoredFor = (reason: string, events: number): Part<"lastHour"> => ({
+const ignoredFor = (reason: string, events: number): Partial<Figures["lastHour"]> => ({
   ignored: [{ reason, events }],
 });
 

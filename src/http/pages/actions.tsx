@@ -2,7 +2,7 @@
 import type { ListedGap, Page, RecordedAction } from "../../operate/records.ts";
 import { number, spoken } from "../../operate/wording.ts";
 import { type Column, EventLink, Nothing, Pages, Table, Time } from "./parts.tsx";
-import type { Query } from "./events.tsx";
+import type { Query } from "./links.ts";
 
 export const ACTION_COLUMNS: readonly Column<RecordedAction>[] = [
   { title: "When", cell: ({ at }) => <Time at={at} /> },

@@ -1,11 +1,10 @@
 /** /ops/discrepancies: two facts contradict each other, and a person settles it. */
 import type { ListedDiscrepancy, Page } from "../../operate/records.ts";
-import { brief } from "../../operate/standings.ts";
+import { brief } from "../../operate/wording.ts";
 import type { Reconciliation } from "../../reconcile/stats.ts";
-import type { DiscrepancyKind } from "../../reconcile/discrepancies.ts";
-import type { Query } from "./events.tsx";
+import type { Query } from "./links.ts";
 import { hrefOf } from "./links.ts";
-import { DISCREPANCY_MEANINGS, type Meaning } from "./meanings.ts";
+import { meaningOfDiscrepancy } from "./meanings.ts";
 import { counted, number, spoken } from "../../operate/wording.ts";
 import { Away, Id, Nothing, ObjectLink, Pages, Table, Time, Reason } from "./parts.tsx";
 
@@ -18,7 +17,7 @@ interface DiscrepanciesProps {
 
 export function Discrepancies({ open, query, found, next }: DiscrepanciesProps) {
   const { kind } = query;
-  const which = query["open"] === "false" ? "resolved" : query["open"] === "true" ? "open" : "";
+  const which = query["open"] === "false" ? "resolved" : "open";
   return (
     <>
       {open.length === 0 ? (
@@ -30,7 +29,9 @@ export function Discrepancies({ open, query, found, next }: DiscrepanciesProps) 
           columns={[
             {
               title: "Kind",
-              cell: (group) => <Reason reason={group.kind} meaning={meaningOf(group.kind)} />,
+              cell: (group) => (
+                <Reason reason={group.kind} meaning={meaningOfDiscrepancy(group.kind)} />
+              ),
             },
             { title: "Objects", number: true, cell: ({ objects }) => number(objects) },
             { title: "Oldest", cell: ({ oldestSeconds }) => `${brief(oldestSeconds)} ago` },
@@ -121,12 +122,4 @@ export function Detail({ detail }: { detail: unknown }) {
       ))}
     </ul>
   );
-}
-
-export function meaningOf(kind: string): Meaning {
-  return isKind(kind) ? DISCREPANCY_MEANINGS[kind] : { means: "", todo: "" };
-}
-
-function isKind(kind: string): kind is DiscrepancyKind {
-  return Object.hasOwn(DISCREPANCY_MEANINGS, kind);
 }

@@ -1,11 +1,10 @@
 /** /ops/event: everything that is known of one event. */
 import type { Trace } from "../../billing/trace.ts";
-import type { IgnoredReason } from "../../inbox/rules.ts";
 import type { Inspected, Payload } from "../../operate/inspection.ts";
 import { ACTION_COLUMNS } from "./actions.tsx";
 import { StateOf } from "./events.tsx";
 import { hrefOf } from "./links.ts";
-import { IGNORED_MEANINGS, type Meaning, meaningOfEventReason } from "./meanings.ts";
+import { type Meaning, meaningOfEventReason, meaningOfIgnored } from "./meanings.ts";
 import { number, spoken } from "../../operate/wording.ts";
 import { AnyEventLink, Facts, Id, Nothing, ObjectLink, Table, Time } from "./parts.tsx";
 
@@ -72,18 +71,13 @@ export function Event({ inspected }: { inspected: InspectedEvent }) {
 function meaningOf({ event: { state, reason } }: InspectedEvent): Meaning | null {
   if (reason === null) return null;
   if (state === "waiting") return TRIED_AGAIN;
-  if (state !== "ignored") return meaningOfEventReason(reason);
-  return isIgnoredReason(reason) ? IGNORED_MEANINGS[reason] : null;
+  return state === "ignored" ? meaningOfIgnored(reason) : meaningOfEventReason(reason);
 }
 
 const TRIED_AGAIN: Meaning = {
   means: "The last attempt ended with this.",
   todo: "It is tried again by itself when it is due.",
 };
-
-function isIgnoredReason(reason: string): reason is IgnoredReason {
-  return Object.hasOwn(IGNORED_MEANINGS, reason);
-}
 
 function Business({ trace }: { trace: Trace }) {
   const { invoice, ledgerEntries, messages, discrepancies } = trace;

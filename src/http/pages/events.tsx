@@ -13,10 +13,9 @@ import {
   Table,
   Time,
 } from "./parts.tsx";
+import type { Query } from "./links.ts";
 import type { EventState } from "../../inbox/listing-paths.ts";
 import type { Standing } from "../../operate/standings.ts";
-
-export type Query = Readonly<Record<string, string>>;
 
 /** How an event stands by its state. */
 export const STATE_STANDINGS = {

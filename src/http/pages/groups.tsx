@@ -2,7 +2,7 @@
 import type { IgnoredGroup } from "../../inbox/review.ts";
 import type { InboxState, ReviewReason } from "../../inbox/stats.ts";
 import type { OutboxState } from "../../outbox/stats.ts";
-import { brief } from "../../operate/standings.ts";
+import { brief } from "../../operate/wording.ts";
 import { hrefOf } from "./links.ts";
 import { IGNORED_MEANINGS, meaningOfEventReason } from "./meanings.ts";
 import { MessageGroups } from "./outbox.tsx";

@@ -1,3 +1,8 @@
+/** Where links lead. */
+
+/** What a page is asked, by its URL. */
+export type Query = Readonly<Record<string, string>>;
+
 /** A path of ours with a query. Ids travel in the query: of `..` or `a/b`, a path would lose its way. */
 export function hrefOf(
   path: string,

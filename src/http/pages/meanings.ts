@@ -131,7 +131,7 @@ const MESSAGE_REASONS: Readonly<Record<string, Meaning>> = {
   },
 };
 
-export const DISCREPANCY_MEANINGS: Readonly<Record<DiscrepancyKind, Meaning>> = {
+const DISCREPANCY_MEANINGS: Readonly<Record<DiscrepancyKind, Meaning>> = {
   paid_after_void: {
     means: "A payment came for an invoice that is void here. It was not booked.",
     todo: "Give the money back, or account for it elsewhere.",
@@ -157,6 +157,15 @@ export const DISCREPANCY_MEANINGS: Readonly<Record<DiscrepancyKind, Meaning>> = 
     todo: "npm run verify -- --repair does it, if that leads on and no event of it waits or needs review.",
   },
 };
+
+/** @returns null for a reason that none is ignored for. */
+export function meaningOfIgnored(reason: string): Meaning | null {
+  return ownOf(IGNORED_MEANINGS, reason) ?? null;
+}
+
+export function meaningOfDiscrepancy(kind: string): Meaning {
+  return ownOf(DISCREPANCY_MEANINGS, kind) ?? { means: "", todo: "" };
+}
 
 /** A reason may be called `constructor`. */
 function ownOf(meanings: Readonly<Record<string, Meaning>>, reason: string): Meaning | undefined {

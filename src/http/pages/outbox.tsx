@@ -2,8 +2,8 @@
 import { MOST_COUNTED } from "../../db/rows.ts";
 import type { ListedMessage, MessageState, Page } from "../../operate/records.ts";
 import type { OutboxState, Reason as MessageReason } from "../../outbox/stats.ts";
-import { brief } from "../../operate/standings.ts";
-import type { Query } from "./events.tsx";
+import { brief } from "../../operate/wording.ts";
+import type { Query } from "./links.ts";
 import { hrefOf } from "./links.ts";
 import { meaningOfMessageReason } from "./meanings.ts";
 import { counted, number, some } from "../../operate/wording.ts";

@@ -2,7 +2,7 @@
 import type { Diagrams } from "./diagrams.ts";
 import type { Figures } from "../../operate/figures.ts";
 import type { FigureName, Standing, StandingFigure } from "../../operate/standings.ts";
-import { brief } from "../../operate/standings.ts";
+import { brief } from "../../operate/wording.ts";
 import { Chart } from "./chart.tsx";
 import { hrefOf } from "./links.ts";
 import { number } from "../../operate/wording.ts";

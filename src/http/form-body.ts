@@ -3,15 +3,21 @@ import type { Context } from "hono";
 import type { DoorEnv } from "./answers.ts";
 import { readBody } from "./body.ts";
 import { BadRequest } from "./ops-fields.ts";
-import { once } from "./ops-work.ts";
-
-/** A note of 500 characters, each in up to 12 bytes, and an id. */
-const LIMITS = { bytes: 16_384, ms: 5_000 };
+import { BODY_LIMITS, once } from "./ops-work.ts";
 
 /** @throws BadRequest for what is no form, is too long or too slow, or says one thing twice. */
 export async function readForm(c: Context<DoorEnv>): Promise<Record<string, string>> {
-  const body = await readBody(c.req.raw, LIMITS);
+  const body = await readBody(c.req.raw, BODY_LIMITS);
   if (typeof body === "string") throw new BadRequest(`The form cannot be read: ${body}.`, body);
   const form = new URLSearchParams(new TextDecoder().decode(body));
   return once([...new Set(form.keys())].map((name) => [name, form.getAll(name)]));
+}
+
+/** What a person wrote, apart from what the form is about; how many it was about is counted anew. */
+export function typedIn(form: Readonly<Record<string, string>>): {
+  readonly typed: string;
+  readonly fields: Readonly<Record<string, string>>;
+} {
+  const { why, note: typed = why ?? "", count: _, shown: __, ...fields } = form;
+  return { typed, fields };
 }
