@@ -7,18 +7,25 @@
  *
  * Hyperdrive is the only road built so far; Neon's serverless driver has its place in `openClient`.
  */
-import { fillPlaceholders, type SQLWrapper } from "drizzle-orm";
+import { fillPlaceholders, type Query, type SQL, type SQLWrapper } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres/session";
 import { PgDialect } from "drizzle-orm/pg-core";
 import { Client, DatabaseError, type QueryConfig } from "pg";
 import { prepareValue } from "pg/lib/utils.js";
+import { corkable, type Stream } from "./corkable.ts";
+import { Flight, type FlightQuery } from "./flight.ts";
+import { RowWrite } from "./row-write.ts";
+import { StatementNames } from "./statement-names.ts";
+import { Filled } from "./template.ts";
 import { refuseTransactionControl } from "./transaction-control.ts";
 
 export interface Database {
   readonly connectionString: string;
   /** Whether queries may be sent before the answers to those before them have come. */
   readonly pipeline: boolean;
+  /** Whether Postgres is asked to keep the plans of statements that recur; by default not. */
+  readonly prepare?: boolean;
 }
 
 /** Drizzle's transaction object: what a handler reads through, and builds its writes with. */
@@ -31,6 +38,8 @@ export interface Statement {
   readonly text: string;
   /** Present, if empty, for a write; our own framing, several statements in one, goes without. */
   readonly values?: readonly (string | Uint8Array | null)[];
+  /** Its plan is worth keeping: it is likely to come again on this connection. */
+  readonly recurs?: true;
 }
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -59,6 +68,8 @@ export interface Connection {
   readonly openTx: (before: () => void) => { readonly tx: Tx; readonly end: () => void };
   /** @throws when a parameter cannot be encoded, or the statement would end the transaction. */
   readonly compile: (write: Write) => Statement;
+  /** Whether statements share round trips; then writes that follow one another share a Sync. */
+  readonly pipelines: boolean;
   /** Starts every statement, in order, without waiting; all promises settle. */
   readonly send: (statements: readonly Statement[]) => Promise<Result>[];
   /** Whether the server, at its last answer, was inside a transaction that can still commit. */
@@ -83,13 +94,15 @@ const dialect = new PgDialect();
  */
 export async function connect(database: Database, deadline: AbortSignal): Promise<Connection> {
   const client = openClient(database);
+  const stream = corkable(streamOf(client));
   let lost = false;
   const markLost = (): void => {
     lost = true;
   };
   const cut = (): void => {
     markLost();
-    destroy(client);
+    // end() would first wait for the answers that never come.
+    stream.destroy();
   };
   deadline.addEventListener("abort", cut);
   client.on("error", markLost);
@@ -102,18 +115,47 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
   }
 
   let last: Promise<unknown> = Promise.resolve();
-  const start = ({ text, values }: Statement): Promise<Result> =>
-    values ? client.query(oneStatement({ text, values: [...values] })) : client.query(text);
+  const names = database.prepare ? new StatementNames() : null;
+  const start = (statements: readonly Statement[]): readonly Promise<Result>[] => {
+    const [first] = statements;
+    if (first && !first.values) return [client.query(first.text)];
+    const queries = statements.map((one) => toQuery(one, names));
+    const { results } = client.query(new Flight(queries));
+    for (const [index, { text, name }] of queries.entries()) {
+      if (name === undefined) continue;
+      results[index]?.then(
+        () => names?.see(text, null),
+        (error: unknown) => names?.see(text, sqlStateOf(error) ?? ""),
+      );
+    }
+    return results;
+  };
+  const startInTurn = (statement: Statement): Promise<Result> => {
+    const started = last.then(async () => {
+      const [result] = await Promise.all(start([statement]));
+      if (!result) throw new Error("Bug! A statement without a result.");
+      return result;
+    });
+    last = started.catch(() => undefined);
+    return started;
+  };
 
   return {
     openTx: (before) => openTx(client, before),
     compile,
-    send: (statements) =>
-      statements.map((statement) => {
-        const result = database.pipeline ? start(statement) : last.then(() => start(statement));
-        last = result.catch(() => undefined);
-        return result;
-      }),
+    pipelines: database.pipeline,
+    send: (statements) => {
+      stream.cork();
+      try {
+        const results = database.pipeline
+          ? flightsOf(statements).flatMap(start)
+          : statements.map(startInTurn);
+        last = Promise.allSettled(results);
+        return results;
+      } finally {
+        stream.uncork();
+      }
+    },
     inTransaction: () => client.getTransactionStatus() === "T",
     isLost: () => lost,
     close: async () => {
@@ -132,6 +174,25 @@ export function sqlStateOf(error: unknown): string | null {
     if (cause instanceof DatabaseError) return cause.code ?? null;
   }
   return null;
+}
+
+function toQuery(
+  { text, values = [], recurs }: Statement,
+  names: StatementNames | null,
+): FlightQuery {
+  const name = recurs && names?.nameOf(text);
+  return { text, values: [...values], ...(name ? { name } : {}) };
+}
+
+/** Our framing goes by itself, as do writes; those that follow one another share a Sync. */
+function flightsOf(statements: readonly Statement[]): Statement[][] {
+  const flights: Statement[][] = [];
+  for (const statement of statements) {
+    const flight = flights.at(-1);
+    if (flight?.[0]?.values && statement.values) flight.push(statement);
+    else flights.push([statement]);
+  }
+  return flights;
 }
 
 function openClient({ connectionString, pipeline }: Database): Client {
@@ -172,12 +233,32 @@ function oneStatement(query: QueryConfig): QueryConfig {
 }
 
 function compile(write: Write): Statement {
-  const { sql, params } = dialect.sqlToQuery(write.getSQL());
-  refuseTransactionControl(sql);
-  if (params.length > MOST_PARAMETERS) {
-    throw new TypeError(`A statement has ${params.length} parameters; Postgres takes 65,535.`);
+  const one = write instanceof RowWrite ? write.alone : write;
+  const isFilled = one instanceof Filled;
+  const { sql, params } = isFilled ? textOf(one.text) : writeOut(one.getSQL());
+  const values = fillPlaceholders(params, isFilled ? one.values : {});
+  return { text: sql, values: values.map(encode) };
+}
+
+const texts = new WeakMap<SQL, Query>();
+
+function textOf(template: SQL): Query {
+  const known = texts.get(template);
+  if (known) return known;
+  const query = writeOut(template);
+  texts.set(template, query);
+  return query;
+}
+
+function writeOut(statement: SQL): Query {
+  const query = dialect.sqlToQuery(statement);
+  refuseTransactionControl(query.sql);
+  if (query.params.length > MOST_PARAMETERS) {
+    throw new TypeError(
+      `A statement has ${query.params.length} parameters; Postgres takes 65,535.`,
+    );
   }
-  return { text: sql, values: fillPlaceholders(params, {}).map(encode) };
+  return query;
 }
 
 /** @throws TypeError for what the driver would refuse, or send as something that was not meant. */
@@ -188,9 +269,8 @@ function encode(param: unknown, index: number): string | Uint8Array | null {
   throw new TypeError(`Parameter $${index + 1} cannot be sent to Postgres.`);
 }
 
-function destroy(client: Client): void {
-  // end() would first wait for the answers that never come.
+function streamOf(client: Client): Stream {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide the socket.
-  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
-  connection.stream.destroy();
+  const { connection } = client as unknown as { connection: { stream: Stream } };
+  return connection.stream;
 }

@@ -51,33 +51,80 @@ export async function inTransaction<R>(
   db: Connection,
   timeouts: Timeouts,
   opening: readonly Write[],
-  decide: (rows: readonly (readonly Row[])[], tx: Tx) => Promise<Ending<R>>,
+  decide: (rows: Opened, tx: Tx) => Promise<Ending<R>>,
 ): Promise<R> {
   try {
-    const opened = await allOf(db.send([begin(timeouts), ...opening.map(db.compile)])).catch(
-      (cause: unknown) => {
-        throw new OpeningFailed("The opening flight failed.", { cause });
-      },
-    );
-    const ending = await withTx(db, timeouts, (tx) =>
-      decide(
-        opened.slice(1).map(({ rows }) => rows),
-        tx,
-      ),
-    );
+    const rows = await open(db.send(beginWith(db, timeouts, opening)));
+    const ending = await withTx(db, timeouts, (tx) => decide(rows, tx));
     if ("rollback" in ending) {
       rollback(db);
       return ending.value;
     }
-    if (!db.inTransaction()) {
-      throw new TransactionAborted("The transaction was aborted before its COMMIT.");
-    }
-    const writes = ending.commit.map(db.compile);
-    assertCommitted(await allOf(db.send([...shorterTimeout(timeouts), ...writes, COMMIT])));
+    assertCommitted(await allOf(db.send(commitWith(db, timeouts, ending.commit))));
     return ending.value;
   } catch (error) {
     rollback(db);
     throw error;
+  }
+}
+
+/** What each opening statement returned. */
+export type Opened = readonly (readonly Row[])[];
+
+/** How a transaction failed, and at which of its writes; past them: at COMMIT. */
+export interface Failed {
+  readonly at: number;
+  readonly error: unknown;
+}
+
+/**
+ * Transactions that need no answer of one another, each with its BEGIN and COMMIT, in one round trip.
+ * One that fails is rolled back by its COMMIT, and the next one begins.
+ *
+ * Should a BEGIN fail, the writes behind it are a transaction all the same, since they share a Sync:
+ * the first of each must be one that fails outside of `insideTransaction`.
+ *
+ * @returns for each how it failed; undefined: it was committed. All promises settle.
+ */
+export async function eachInOneFlight(
+  db: Connection,
+  timeouts: Timeouts,
+  transactions: readonly (readonly Write[])[],
+): Promise<readonly (Failed | undefined)[]> {
+  const prepared = transactions.map((writes) => statementsOf(db, timeouts, writes));
+  const results = [...db.send(prepared.flatMap((one) => ("error" in one ? [] : one)))];
+  const ends = prepared.map((one) =>
+    "error" in one ? Promise.resolve(one) : failureOf(results.splice(0, one.length)),
+  );
+  return Promise.all(ends);
+}
+
+/** One that cannot be sent fails before any of it is. */
+function statementsOf(
+  db: Connection,
+  timeouts: Timeouts,
+  writes: readonly Write[],
+): readonly Statement[] | Failed {
+  try {
+    const compiled = writes.map((write) => recurring(db, write));
+    return [begin(timeouts), ...compiled, COMMIT];
+  } catch (error) {
+    return { at: writes.length, error };
+  }
+}
+
+async function failureOf(results: readonly Promise<Result>[]): Promise<Failed | undefined> {
+  const settled = await Promise.allSettled(results);
+  for (const [index, result] of settled.entries()) {
+    if (result.status === "rejected") return { at: index - 1, error: result.reason };
+  }
+  try {
+    assertCommitted(
+      settled.flatMap((result) => (result.status === "fulfilled" ? result.value : [])),
+    );
+    return undefined;
+  } catch (error) {
+    return { at: results.length - 2, error };
   }
 }
 
@@ -109,6 +156,36 @@ export async function inOneFlight(
     rollback(db);
     throw error;
   }
+}
+
+function beginWith(db: Connection, timeouts: Timeouts, opening: readonly Write[]): Statement[] {
+  return [begin(timeouts), ...opening.map((write) => recurring(db, write))];
+}
+
+/** What the opening statements return. Whoever waits for it later must not find it unheard of. */
+function open(results: readonly Promise<Result>[]): Promise<Opened> {
+  const opened = allOf(results).then(
+    (all) => all.slice(1).map(({ rows }) => rows),
+    (cause: unknown) => {
+      throw new OpeningFailed("The opening flight failed.", { cause });
+    },
+  );
+  opened.catch(() => undefined);
+  return opened;
+}
+
+/** @throws TransactionAborted; and when a write cannot be sent, before anything is. */
+function commitWith(db: Connection, timeouts: Timeouts, writes: readonly Write[]): Statement[] {
+  if (!db.inTransaction()) {
+    throw new TransactionAborted("The transaction was aborted before its COMMIT.");
+  }
+  const compiled = writes.map((write) => recurring(db, write));
+  return [...shorterTimeout(timeouts), ...compiled, COMMIT];
+}
+
+/** What is done in a transaction of its own is done event after event. */
+function recurring(db: Connection, write: Write): Statement {
+  return { ...db.compile(write), recurs: true };
 }
 
 const COMMIT: Statement = { text: "commit" };

@@ -86,9 +86,12 @@ async function pipelining(db: Connection, pipelined: boolean): Promise<Finding> 
     const alone = await timed(async () => {
       for (let n = 0; n < TRIPS; n++) await Promise.all(db.send([one]));
     });
-    const flight = Array.from({ length: FLIGHT }, () => one);
     tripMs = Math.min(tripMs, alone / TRIPS);
-    together = Math.min(together, await timed(() => Promise.all(db.send(flight))));
+    // Each with a Sync of its own: what shares one, nobody can part.
+    const atOnce = await timed(() =>
+      Promise.all(Array.from({ length: FLIGHT }, () => db.send([one])).flat()),
+    );
+    together = Math.min(together, atOnce);
   }
   const trips = (together / Math.max(tripMs, 0.1)).toFixed(1);
   const seen = `a round trip takes ${tripMs.toFixed(1)} ms; ${FLIGHT} statements at once take ${together} ms`;

@@ -2,6 +2,7 @@
  * Pure: what kind of failure an error is, and what becomes of an event that failed with it.
  */
 import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
+import { isNameTrouble } from "../db/statement-names.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
 import { NoTimeLeft } from "./handler.ts";
@@ -37,7 +38,7 @@ export interface Failure {
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const CONTENTION = /^40|^55P03$/;
 /** A statement took too long. */
-const TIMED_OUT = "57014";
+export const TIMED_OUT = "57014";
 const INFRASTRUCTURE = /^(?:08|53|57(?!014)|25006)/;
 
 export function classify(error: unknown): Failure {
@@ -51,7 +52,9 @@ export function classify(error: unknown): Failure {
   if (state === null) return { kind: "ours", code: errorClass(error) };
   // Before any work was done, what took long was the wait for others' locks, one after the other.
   const waited = error instanceof OpeningFailed && state === TIMED_OUT;
-  if (waited || CONTENTION.test(state)) return { kind: "contention", code: state };
+  // The connection prepares nothing any more: once again, and it will do.
+  if (waited || CONTENTION.test(state) || isNameTrouble(state))
+    return { kind: "contention", code: state };
   return { kind: INFRASTRUCTURE.test(state) ? "infrastructure" : "ours", code: state };
 }
 

@@ -50,12 +50,15 @@ test.each([
 /** Half of a round trip; long enough for eight of them to be told from one. */
 const DELAY_MS = 4;
 
-/** Lets a statement through once the one before it is answered. */
+/** Lets through what ends with a Sync once all before it is answered. */
 function oneByOne(databaseUrl: string): Promise<Proxy> {
   let ready = Promise.withResolvers<void>();
+  let isUnderWay = false;
   const fate = async ({ from, type }: Message): Promise<Fate> => {
     if (from === "server" && type === "Z") ready.resolve();
-    if (from === "client" && /^[QP]$/.test(type)) {
+    if (from === "client" && type === "S") isUnderWay = false;
+    if (from === "client" && /^[QP]$/.test(type) && !isUnderWay) {
+      isUnderWay = type === "P";
       await ready.promise;
       ready = Promise.withResolvers();
     }
