@@ -52,14 +52,18 @@ export function transition(state: InvoiceStatus, says: InvoiceStatus): Cell {
   return LIFECYCLE[state][INVOICE_STATUSES.indexOf(says)] ?? "stale";
 }
 
-/** The states that an event moves which says `says`. */
-export function statesMovedBy(says: InvoiceStatus): InvoiceStatus[] {
-  return INVOICE_STATUSES.filter((state) => isStatus(transition(state, says)));
-}
+/** What moves an invoice: its state, and what an event says of it. */
+export const MOVES = cells().filter(({ cell }) => isStatus(cell));
 
-/** The states that an event contradicts, in this way, which says `says`. */
-export function statesContradictedBy(says: InvoiceStatus, how: Contradiction): InvoiceStatus[] {
-  return INVOICE_STATUSES.filter((state) => transition(state, says) === how);
+/** What a state contradicts, and how. */
+export const CONTRADICTIONS = cells().flatMap(({ state, says, cell }) =>
+  cell === "stale" || isStatus(cell) ? [] : [{ state, says, kind: cell }],
+);
+
+function cells() {
+  return INVOICE_STATUSES.flatMap((state) =>
+    INVOICE_STATUSES.map((says) => ({ state, says, cell: transition(state, says) })),
+  );
 }
 
 export function isStatus(value: unknown): value is InvoiceStatus {

@@ -43,10 +43,8 @@ const openAgain = sql`found_at = now(), resolved_at = null, resolution = null,
  * Whether money is spoken of that was not before. An event and a comparison tell the same in words
  * of their own; that an invoice was voided after it was paid can be told only once.
  */
-function somethingElse(kind: DiscrepancyKind): SQL {
-  if (kind === "void_after_paid") return sql`false`;
-  return sql`${money(sql`${discrepancies.detail}`)} is distinct from ${money(sql`excluded.detail`)}`;
-}
+const somethingElse = sql`${discrepancies.kind} <> 'void_after_paid'
+  and ${money(sql`${discrepancies.detail}`)} is distinct from ${money(sql`excluded.detail`)}`;
 
 function money(detail: SQL): SQL {
   return sql`array[coalesce(${detail} ->> 'stripe_amount', ${detail} ->> 'amount'),
@@ -61,12 +59,18 @@ const CONTRADICTIONS: readonly DiscrepancyKind[] = [
 ];
 
 export function openDiscrepancy(tx: Tx, { kind, objectId, eventId, detail, evidence }: Finding) {
-  return tx.execute(sql`
-    insert into ${discrepancies} (kind, object_id, event_id, detail)
-    select ${kind}::text, ${objectId}::text, ${eventId}::text, ${detail}
-    ${evidence}
+  return tx.execute(
+    openDiscrepanciesFrom(sql`
+      select ${kind}::text, ${objectId}::text, ${eventId}::text, ${detail} ${evidence}`),
+  );
+}
+
+/** @param findings a query: kinds, ids of objects and of events, and details. */
+export function openDiscrepanciesFrom(findings: SQL): SQL {
+  return sql`
+    insert into ${discrepancies} (kind, object_id, event_id, detail) ${findings}
     on conflict (kind, object_id) do update set event_id = excluded.event_id, ${openAgain}
-    where ${discrepancies.resolvedAt} is not null and ${somethingElse(kind)}`);
+    where ${discrepancies.resolvedAt} is not null and ${somethingElse}`;
 }
 
 /** Puts it on record, unless that was done before; one round trip. */
@@ -176,7 +180,7 @@ export function readStanding(id: number): Write {
 }
 
 function openFound({ kind, objectId, detail }: Found): Write {
-  const again = CONTRADICTIONS.includes(kind) ? somethingElse(kind) : sql`true`;
+  const again = CONTRADICTIONS.includes(kind) ? somethingElse : sql`true`;
   return sql`
     insert into ${discrepancies} (kind, object_id, detail)
     select ${kind}::text, ${objectId}::text, ${JSON.stringify(detail)}::text::jsonb
