@@ -51,7 +51,9 @@ const Vars = v.object({
   STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "30000"),
   LOCK_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "10000"),
   /** Events in one claim; those that a tick does not come to are given back. */
-  CLAIM_BATCH: v.optional(wholeNumber("events", 1, 1_000), "20"),
+  CLAIM_BATCH: v.optional(wholeNumber("events", 1, 1_000), "50"),
+  /** `off` gives each event a transaction of its own from the start. */
+  PROCESS_BATCH: v.optional(oneOf("on", "off"), "on"),
   /** A Worker has six connections at a time. */
   CONCURRENCY: v.optional(wholeNumber("connections", 1, 6), "5"),
   /** Less than the minute until the next tick, though two at once do no harm. */
@@ -83,6 +85,8 @@ const Vars = v.object({
   ),
   /** `off` sends statements one by one, for a pooler that objects to pipelining. */
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
+  /** `off`: ticks have no statement prepared, for a pooler that keeps no account of their names. */
+  PREPARE: v.optional(oneOf("on", "off"), "on"),
 });
 
 /** Stripe lists the events of so many days: https://docs.stripe.com/api/events/list */
@@ -119,7 +123,11 @@ export interface Settings {
   readonly process: {
     readonly leaseSeconds: number;
     readonly timeouts: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
+    /** Whether a tick has its statements prepared. */
+    readonly prepare: boolean;
     readonly claimBatch: number;
+    /** Whether events that are new are processed together, in the hope that none fails. */
+    readonly batches: boolean;
     readonly concurrency: number;
     readonly tickBudgetMs: number;
   };
@@ -167,7 +175,9 @@ export function readSettings(env: Env): Settings {
         lockTimeoutMs: settings.LOCK_TIMEOUT_MS,
         statementTimeoutMs: settings.STATEMENT_TIMEOUT_MS,
       },
+      prepare: settings.PREPARE === "on",
       claimBatch: settings.CLAIM_BATCH,
+      batches: settings.PROCESS_BATCH === "on",
       concurrency: settings.CONCURRENCY,
       tickBudgetMs: settings.TICK_BUDGET_SECONDS * 1_000,
     },

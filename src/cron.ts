@@ -12,8 +12,12 @@ import { type Connection, DatabaseUnavailable } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { type Endpoints, rulesOf } from "./endpoints.ts";
 import { explain } from "./faults.ts";
-import { claimDue, parkCrashed, release } from "./inbox/claim.ts";
-import { processAndLog, type Processed } from "./inbox/process.ts";
+import { processEach } from "./inbox/apart.ts";
+import { type Done, processBatch } from "./inbox/batch.ts";
+import { MOST_AT_ONCE } from "./inbox/decide.ts";
+import { claimDue, type DueClaim, parkCrashed, release } from "./inbox/claim.ts";
+import { processAndLog, type Processed, type ProcessPolicy } from "./inbox/process.ts";
+import { classify } from "./inbox/retry.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
 import { type Fields, log } from "./log.ts";
@@ -77,7 +81,11 @@ async function work(
   );
   const deadlineMs = process.tickBudgetMs + process.timeouts.statementTimeoutMs + RECORDING_MS;
   const onConnection = (use: (db: Connection) => Promise<void>): Promise<void> =>
-    withConnection(database, { deadlineMs, afterwards }, ({ db }) => use(db));
+    withConnection(
+      { ...database, prepare: process.prepare },
+      { deadlineMs, afterwards },
+      ({ db }) => use(db),
+    );
   const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
     onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
 
@@ -140,7 +148,14 @@ interface Lane {
   readonly counts: TickCounts;
 }
 
-/** Claims and processes, one event after the other, until nothing is due or the time is over. */
+/** In epoch milliseconds. */
+interface Time {
+  readonly leaseEnd: number;
+  /** Until when an event may be begun. */
+  readonly beginUntil: number;
+}
+
+/** Claims and processes until nothing is due or the time is over. */
 async function drainLane(db: Connection, lane: Lane): Promise<void> {
   const { which, limit, until, settings, counts } = lane;
   const { timeouts, leaseSeconds } = settings.process;
@@ -150,30 +165,96 @@ async function drainLane(db: Connection, lane: Lane): Promise<void> {
     if (claims.length === 0) return;
     // An event is begun only while its lease outlives the longest statement.
     const beginUntil = Math.min(until, leaseEnd - timeouts.statementTimeoutMs - RECORDING_MS);
-    const left = await processInTurn(db, claims, leaseEnd, beginUntil, lane);
+    const time = { leaseEnd, beginUntil };
+    const singly = await processAtOnce(db, claims, time, lane);
+    // Of each claim, something is begun.
+    const isFirst = singly.length === claims.length;
+    const left = await processInTurn(db, singly, isFirst, time, lane);
     await release(db, left, timeouts);
     counts.released += left.length;
   }
 }
 
+type Left = Done["left"];
+
+/**
+ * As many together as it can be done with. Those that nobody has worked on share a transaction: what
+ * failed before is likely to fail again, and others with it.
+ *
+ * @returns those that are to be processed one by one, those that failed first.
+ */
+async function processAtOnce(
+  db: Connection,
+  claims: readonly DueClaim[],
+  { leaseEnd, beginUntil }: Time,
+  { rules, settings, counts }: Lane,
+): Promise<Left> {
+  const { timeouts } = policyOf(settings, leaseEnd);
+  const failed: Left[number][] = [];
+  const untried: Claim[] = claims.filter(({ isFirst }) => !settings.process.batches || !isFirst);
+  const tally = ({ left, ...done }: Done): void => {
+    throwIfLost(db);
+    counts.processed += done.processed;
+    counts.ignored += done.ignored;
+    counts.taken += done.taken;
+    for (const one of left) {
+      if (one.tried) failed.push(one);
+      else untried.push(one.claim);
+    }
+  };
+  const first = claims.filter((claim) => !untried.includes(claim));
+  for (const batch of slices(first, MOST_AT_ONCE)) {
+    if (batch.length > 1) tally(await processBatch(db, batch, rules, timeouts));
+    else untried.push(...batch);
+  }
+  const alone: Claim[] = [];
+  for (const slice of slices(untried.splice(0), MOST_APART)) {
+    const isWorth = slice.length > 1 && db.pipelines && Date.now() < beginUntil;
+    if (isWorth) tally(await processEach(db, slice, rules, timeouts));
+    else alone.push(...slice);
+  }
+  return [...failed, ...[...untried, ...alone].map((claim) => ({ claim, tried: null }))];
+}
+
+/** Each may wait for a lock, and those behind it with it. */
+const MOST_APART = 25;
+
+function slices<T>(all: readonly T[], size: number): T[][] {
+  const count = Math.ceil(all.length / size);
+  return Array.from({ length: count }, (_, n) => all.slice(n * size, (n + 1) * size));
+}
+
 /** @returns the claims that there was no time for. */
 async function processInTurn(
   db: Connection,
-  claims: readonly Claim[],
-  leaseEnd: number,
-  beginUntil: number,
+  all: Left,
+  isFirst: boolean,
+  { leaseEnd, beginUntil }: Time,
   { rules, settings, counts }: Lane,
 ): Promise<readonly Claim[]> {
-  const workMs = (): number => leaseEnd - Date.now() - RECORDING_MS;
-  const timeouts = { ...settings.process.timeouts, remainingMs: workMs };
-  for (const [index, claim] of claims.entries()) {
-    if (index > 0 && Date.now() >= beginUntil) return claims.slice(index);
-    const policy = { ...settings.retry, timeouts, workMs };
-    const outcome = await processAndLog(db, claim, rules, policy, true);
-    counts[outcome] += 1;
-    if (db.isLost()) throw new DatabaseUnavailable("the connection was lost");
+  const policy = policyOf(settings, leaseEnd);
+  const left: Claim[] = [];
+  for (const [index, { claim, tried }] of all.entries()) {
+    // A failure that happened goes on record; who was kept waiting can come again.
+    const isToRecord = tried !== null && classify(tried.error).kind !== "contention";
+    const isExempt = isToRecord || (isFirst && index === 0);
+    if (!isExempt && Date.now() >= beginUntil) {
+      left.push(claim);
+      continue;
+    }
+    counts[await processAndLog(db, claim, rules, policy, true, tried)] += 1;
+    throwIfLost(db);
   }
-  return [];
+  return left;
+}
+
+function policyOf({ process, retry }: Settings, leaseEnd: number): ProcessPolicy {
+  const workMs = (): number => leaseEnd - Date.now() - RECORDING_MS;
+  return { ...retry, timeouts: { ...process.timeouts, remainingMs: workMs }, workMs };
+}
+
+function throwIfLost(db: Connection): void {
+  if (db.isLost()) throw new DatabaseUnavailable("the connection was lost");
 }
 
 function noCounts(): TickCounts {

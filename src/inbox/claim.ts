@@ -4,6 +4,12 @@ import { type Timeouts, inOneFlight } from "../db/transaction.ts";
 import * as transitions from "./transitions.ts";
 import type { Claim } from "./transitions.ts";
 
+/** An event that was due. */
+export interface DueClaim extends Claim {
+  /** Whether nobody has worked on it before. */
+  readonly isFirst: boolean;
+}
+
 export interface ClaimPolicy {
   readonly timeouts: Timeouts;
   readonly leaseSeconds: number;
@@ -20,7 +26,7 @@ export async function claimDue(
   which: "fresh" | "suspects",
   limit: number,
   { timeouts, leaseSeconds }: ClaimPolicy,
-): Promise<readonly Claim[]> {
+): Promise<readonly DueClaim[]> {
   const claiming = transitions.claimDue(which, limit, leaseSeconds);
   const [claimed = []] = await inOneFlight(db, timeouts, [claiming]);
   return claimed.map(toClaim);
@@ -45,10 +51,11 @@ export async function parkCrashed(
   return parked.length;
 }
 
-function toClaim(row: Row): Claim {
+function toClaim(row: Row): DueClaim {
   return {
     endpoint: String(row["endpoint"]),
     eventId: String(row["event_id"]),
     fence: Number(row["fence"]),
+    isFirst: Number(row["attempts"]) === 1 && Number(row["fence"]) === 1,
   };
 }

@@ -46,18 +46,23 @@ export async function askHandler(
   withinMs: number,
 ): Promise<readonly Write[]> {
   if (withinMs < LEAST_HANDLER_MS) throw new NoTimeLeft("Nothing is left of the time to work.");
+  const answer = handler(event.payload, tx);
+  const writes =
+    (answer instanceof Promise ? await within(answer, withinMs, event.type) : answer) ?? [];
+  if (!Array.isArray(writes) || !writes.every(isWrite)) {
+    throw new TypeError(`The handler of ${event.type} returned something other than writes.`);
+  }
+  return writes;
+}
+
+async function within(answer: Promise<Answer>, withinMs: number, type: string): Promise<Answer> {
   const tooSlow = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => tooSlow.reject(new HandlerTooSlow(`The handler of ${event.type} takes too long.`)),
+    () => tooSlow.reject(new HandlerTooSlow(`The handler of ${type} takes too long.`)),
     withinMs,
   );
   try {
-    const answer = Promise.resolve(handler(event.payload, tx));
-    const writes = (await Promise.race([answer, tooSlow.promise])) ?? [];
-    if (!Array.isArray(writes) || !writes.every(isWrite)) {
-      throw new TypeError(`The handler of ${event.type} returned something other than writes.`);
-    }
-    return writes;
+    return await Promise.race([answer, tooSlow.promise]);
   } finally {
     clearTimeout(timer);
   }

@@ -56,12 +56,18 @@ export interface ProcessPolicy {
   readonly workMs: () => number;
 }
 
+/** How it went when it was tried before, in the same attempt. */
+export interface Tried {
+  readonly error: unknown;
+}
+
 const TRIES_IN_ONE_ATTEMPT = 4;
 
 /**
  * Processes a claimed event, in two round trips: the mark takes the row's lock, checks that it is
  * still ours, and reads the payload, in one statement.
  *
+ * @param tried the first try, where it was made already.
  * @throws DatabaseUnavailable when not even the failure could be recorded: the lease will end.
  */
 export async function processClaim(
@@ -69,9 +75,11 @@ export async function processClaim(
   claim: Claim,
   endpoints: ReadonlyMap<string, EndpointRules>,
   policy: ProcessPolicy,
+  tried: Tried | null = null,
 ): Promise<Processed> {
   for (let attempt = 1; ; attempt++) {
     try {
+      if (attempt === 1 && tried) throw tried.error;
       return await processOnce(db, claim, endpoints, policy);
     } catch (error) {
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
@@ -134,6 +142,7 @@ export async function processAndLog(
   endpoints: ReadonlyMap<string, EndpointRules>,
   policy: ProcessPolicy,
   quiet: boolean,
+  tried: Tried | null = null,
 ): Promise<Processed["outcome"] | "unavailable"> {
   const startedAt = Date.now();
   const line = (outcome: string, error?: string) => ({
@@ -144,7 +153,7 @@ export async function processAndLog(
     ms: Date.now() - startedAt,
   });
   try {
-    const processed = await processClaim(db, claim, endpoints, policy);
+    const processed = await processClaim(db, claim, endpoints, policy, tried);
     const { outcome } = processed;
     if ("error" in processed) log("warn", "process", line(outcome, processed.error));
     else if (!quiet) log("info", "process", line(outcome));

@@ -1,10 +1,12 @@
 /**
  * Every change of an inbox row: one statement each, with its condition in the WHERE.
  * Who works on a claim changes the row only while its fence is the one that was claimed.
+ * Long, because what can become of a row is to be read in one place.
  */
 import { type SQL, sql } from "drizzle-orm";
 import type { Write } from "../db/connect.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
+import { type Places, template } from "../db/template.ts";
 import { insideTransaction } from "../db/transaction.ts";
 import type { VerifiedEvent } from "../stripe/verify.ts";
 import type { EndpointRules, IgnoredReason } from "./rules.ts";
@@ -42,6 +44,12 @@ export interface FailureRecord {
 export const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} is null`;
 
 /**
+ * The same of a row that is found by its key. In these words no index of unsettled rows answers it:
+ * right after a burst, the planner thinks such an index nearly empty, and reads all of it.
+ */
+const unsettledStill = sql`num_nulls(${inbox.processedAt}, ${inbox.parkedAt}) = 2`;
+
+/**
  * The row, new or unsettled, as settled; no row when it was settled or parked before.
  * An existing row keeps the payload of its first delivery, and returns it as `stored`: that one is
  * then judged. So a delivery that is to be ignored settles no row but its own.
@@ -52,23 +60,74 @@ export const unsettled = sql`${inbox.processedAt} is null and ${inbox.parkedAt} 
  */
 export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write {
   const outcome = ignored === null ? "processed" : "ignored";
-  return sql`
+  return settling({ ...receivedOf(delivery), outcome, ignored });
+}
+
+const settling = template<Received & { outcome: string; ignored: string | null }>(
+  ({ outcome, ignored, ...received }) => sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, processed_at, outcome, ignored_reason)
-    select ${receivedColumns(delivery)}, 1, now(), ${outcome}::text, ${ignored}::text
+    select ${receivedColumns(received)}, 1, now(), ${outcome}::text, ${ignored}::text
     where ${insideTransaction}
     on conflict (provider, endpoint, event_id) do update set
       attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1, last_error = null,
       processed_at = excluded.processed_at, outcome = excluded.outcome,
       ignored_reason = excluded.ignored_reason
     where ${unsettled} and excluded.outcome = 'processed'
-    returning payload_altered, case when fence > 0 then payload::text end as stored`;
-}
+    returning payload_altered, case when fence > 0 then payload::text end as stored`,
+);
 
 /** Within the transaction that settled it: there was nothing to do after all. */
 export function settleAsIgnored(key: Key, ignored: IgnoredReason): Write {
   return sql`update ${inbox} set outcome = 'ignored', ignored_reason = ${ignored}
     where ${matches(key)}`;
+}
+
+/** SQLSTATE of a division by zero. */
+export const NOT_MARKED = "22012";
+
+/** A claimed event as settled; an error, and so the end of its transaction, when it is ours no longer. */
+export function markOrFail({ endpoint, eventId, fence }: Claim): Write {
+  return markingOrFailing({ endpoint, eventId, fence });
+}
+
+const markingOrFailing = template<Claim>(
+  (claim) => sql`
+    with marked as (${settledIfHeld(claim)} returning 1) select 1 / count(*) from marked`,
+);
+
+/** Claimed events as they are, and of each its payload as text, or null, as `markAll` returns it. */
+export function readClaimed(claims: readonly Claim[], longest: number): Write {
+  return sql`
+    select ${inbox.endpoint}, ${inbox.eventId}, payload_altered, ${storedUpTo(longest)}
+    from ${inbox}, ${listed(claims)}
+    where ${isHeld}`;
+}
+
+/**
+ * Claimed events as settled, and of each its payload as text; null where it is longer than
+ * `longest` characters. No row of what is ours no longer.
+ */
+export function markAll(claims: readonly Claim[], longest: number): Write {
+  return sql`
+    update ${inbox} set processed_at = now(), outcome = 'processed', last_error = null,
+      fence = ${inbox.fence} + 1
+    from ${listed(claims)}
+    where ${isHeld} and ${insideTransaction}
+    returning ${inbox.endpoint}, ${inbox.eventId}, payload_altered, ${storedUpTo(longest)}`;
+}
+
+/** Once as text, and not once to measure and once to have it. */
+function storedUpTo(longest: number): SQL {
+  return sql`(select case when length(text) <= ${longest}::int then text end
+    from (select payload::text as text offset 0) as payload) as stored`;
+}
+
+/** Within the transaction that marked them: claimed as they were before, and nothing else. */
+export function unmark(claims: readonly Claim[]): Write {
+  return sql`
+    update ${inbox} set processed_at = null, outcome = null, fence = listed.fence
+    from ${listed(claims)} where ${isListed}`;
 }
 
 /**
@@ -84,7 +143,7 @@ export function store(delivery: Delivery, leaseSeconds: number | null): Write {
   return sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, available_at)
-    select ${receivedColumns(delivery)}, ${attempts}::int, ${availableAt}
+    select ${receivedColumns(receivedOf(delivery))}, ${attempts}::int, ${availableAt}
     where not exists (select from ${inbox} where ${matches(keyOf(delivery))})
       and ${insideTransaction}
     on conflict (provider, endpoint, event_id) do nothing
@@ -114,7 +173,7 @@ export function claimDue(which: "fresh" | "suspects", limit: number, leaseSecond
     update ${inbox} set attempts = ${inbox.attempts} + 1, fence = ${inbox.fence} + 1,
       last_error = null, available_at = ${leaseEnd(leaseSeconds)}
     from picked where ${sameKey("picked")} and ${insideTransaction}
-    returning ${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}::int as fence`;
+    returning ${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}::int as fence, attempts`;
 }
 
 /**
@@ -122,15 +181,11 @@ export function claimDue(which: "fresh" | "suspects", limit: number, leaseSecond
  * that somebody holds is left to the end of its lease.
  */
 export function release(claims: readonly Claim[]): Write {
-  const keys = claims.map(
-    ({ endpoint, eventId, fence }) => sql`(${endpoint}, ${eventId}, ${fence}::bigint)`,
-  );
   return sql`
     with unstarted as materialized (
-      select provider, endpoint, event_id from ${inbox}
-      where ${inbox.provider} = 'stripe' and ${unsettled}
-        and (${inbox.endpoint}, ${inbox.eventId}, ${inbox.fence}) in (${sql.join(keys, sql`, `)})
-      for update skip locked
+      select provider, ${inbox.endpoint}, ${inbox.eventId} from ${inbox}, ${listed(claims)}
+      where ${isHeld}
+      for update of ${inbox} skip locked
     )
     update ${inbox} set attempts = ${inbox.attempts} - 1, fence = ${inbox.fence} + 1,
       last_error = 'Released', available_at = now()
@@ -138,13 +193,19 @@ export function release(claims: readonly Claim[]): Write {
 }
 
 /** A claimed event as settled, and its payload as text; no row when it is ours no longer. */
-export function mark(claim: Claim): Write {
-  return sql`
-    update ${inbox} set processed_at = now(), outcome = 'processed', last_error = null,
+export function mark({ endpoint, eventId, fence }: Claim): Write {
+  return marking({ endpoint, eventId, fence });
+}
+
+const marking = template<Claim>(
+  (claim) => sql`${settledIfHeld(claim)} returning payload::text as stored, payload_altered`,
+);
+
+function settledIfHeld({ fence, ...key }: Places<Claim>): SQL {
+  return sql`update ${inbox} set processed_at = now(), outcome = 'processed', last_error = null,
       fence = ${inbox.fence} + 1
-    where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettled}
-      and ${insideTransaction}
-    returning payload::text as stored, payload_altered`;
+    where ${matches(key)} and ${inbox.fence} = ${fence}::bigint and ${unsettledStill}
+      and ${insideTransaction}`;
 }
 
 /** The failure of a claimed attempt, which its claim has counted. */
@@ -154,7 +215,7 @@ export function recordClaimedFailure(claim: Claim, failure: FailureRecord): Writ
     update ${inbox} set attempts = ${attempts}, last_error = ${failure.code},
       fence = ${inbox.fence} + 1, available_at = ${nextAttemptAt(sql`${attempts}`, failure)},
       parked_at = ${parkedAt(sql`${attempts}`, failure)}
-    where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettled}
+    where ${matches(claim)} and ${inbox.fence} = ${claim.fence} and ${unsettledStill}
       and ${insideTransaction}
     returning parked_at is not null as parked`;
 }
@@ -187,7 +248,7 @@ export function recordFailure(delivery: Delivery, failure: FailureRecord): Write
   return sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, last_error, available_at, parked_at)
-    select ${receivedColumns(delivery)}, ${first}, ${failure.code}::text,
+    select ${receivedColumns(receivedOf(delivery))}, ${first}, ${failure.code}::text,
       ${within(sql`2`, failure)}, ${parkedAt(first, failure)}
     where ${insideTransaction}
     on conflict (provider, endpoint, event_id) do update set
@@ -216,10 +277,14 @@ export function requeue(selection: Selection, most: number): Write {
 }
 
 /** What the row is now: `settled`, `parked`, or neither; no row when there is none. */
-export function readState(key: Key): Write {
-  return sql`select processed_at is not null as settled, parked_at is not null as parked
-    from ${inbox} where ${matches(key)}`;
+export function readState({ endpoint, eventId }: Key): Write {
+  return readingState({ endpoint, eventId });
 }
+
+const readingState = template<Key>(
+  (key) => sql`select processed_at is not null as settled, parked_at is not null as parked
+    from ${inbox} where ${matches(key)}`,
+);
 
 export function readUnsettledOf(objectId: string): Write {
   return sql`select event_id, parked_at is not null as parked from ${inbox}
@@ -236,7 +301,7 @@ export function keyOf({ endpoint, event }: Delivery): Key {
   return { endpoint: endpoint.name, eventId: event.id };
 }
 
-function matches({ endpoint, eventId }: Key): SQL {
+function matches({ endpoint, eventId }: Places<Key>): SQL {
   return sql`${inbox.provider} = 'stripe' and ${inbox.endpoint} = ${endpoint}
     and ${inbox.eventId} = ${eventId}`;
 }
@@ -245,6 +310,22 @@ function sameKey(picked: "picked" | "crashed" | "unstarted"): SQL {
   return sql`(${inbox.provider}, ${inbox.endpoint}, ${inbox.eventId}) =
     (${sql.raw(`${picked}.provider, ${picked}.endpoint, ${picked}.event_id`)})`;
 }
+
+/** As a table; one parameter, so that the statement is the same for any number of them. */
+function listed(claims: readonly Claim[]): SQL {
+  const rows = claims.map(({ endpoint, eventId, fence }) => ({
+    endpoint,
+    event_id: eventId,
+    fence,
+  }));
+  return sql`jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as listed
+    (endpoint text, event_id text, fence bigint)`;
+}
+
+const isListed = sql`${inbox.provider} = 'stripe' and ${inbox.endpoint} = listed.endpoint
+  and ${inbox.eventId} = listed.event_id`;
+
+const isHeld = sql`${isListed} and ${inbox.fence} = listed.fence and ${unsettledStill}`;
 
 /** From now on, not from the start of a transaction that may have begun long ago. */
 function leaseEnd(leaseSeconds: number): SQL {
@@ -269,7 +350,14 @@ function parkedAt(attempts: SQL, { parksAtAttempt }: FailureRecord): SQL {
   return sql`case when ${attempts} >= ${parksAtAttempt}::int then now() end`;
 }
 
-function receivedColumns({ endpoint, event }: Delivery): SQL {
-  return sql`${endpoint.name}::text, ${event.id}::text, ${event.type}::text,
-    ${event.objectId}::text, ${event.json}::text::jsonb, ${event.altered}::boolean`;
+type Received = ReturnType<typeof receivedOf>;
+
+function receivedOf({ endpoint, event }: Delivery) {
+  const { id, type, objectId, json, altered } = event;
+  return { endpoint: endpoint.name, id, type, objectId, json, altered };
+}
+
+function receivedColumns({ endpoint, id, type, objectId, json, altered }: Places<Received>): SQL {
+  return sql`${endpoint}::text, ${id}::text, ${type}::text, ${objectId}::text,
+    ${json}::text::jsonb, ${altered}::boolean`;
 }

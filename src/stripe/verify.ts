@@ -106,9 +106,9 @@ export async function verifyEvent(
  * @param json the row's payload, as text.
  */
 export function eventFromInbox(json: string, altered: boolean): VerifiedEvent {
-  const event = shapeEvent(json);
+  const event = shapeEvent(json, { altered });
   if ("invalid" in event) throw new Error(`Bug! The inbox holds no event: ${event.detail}.`);
-  return { ...event, altered };
+  return event;
 }
 
 /**
@@ -120,8 +120,12 @@ export function eventFromApi(json: string): VerifiedEvent | InvalidWebhook {
   return shapeEvent(json);
 }
 
-function shapeEvent(text: string): VerifiedEvent | InvalidWebhook {
-  if (nestingDepth(text) > DEEPEST_NESTING) return invalid("shape", "nesting");
+/** @param stored of text that is stored already: what Postgres gives back, it can hold. */
+function shapeEvent(
+  text: string,
+  stored: { readonly altered: boolean } | null = null,
+): VerifiedEvent | InvalidWebhook {
+  if (!stored && nestingDepth(text) > DEEPEST_NESTING) return invalid("shape", "nesting");
   const parsed = parse(text);
   if (parsed === undefined) return invalid("shape", "not JSON");
 
@@ -129,7 +133,9 @@ function shapeEvent(text: string): VerifiedEvent | InvalidWebhook {
   const event = isThin ? v.safeParse(Thin, parsed) : v.safeParse(Snapshot, parsed);
   if (!event.success) return invalid("shape", v.getDotPath(event.issues[0]) ?? "not an object");
 
-  const { json, value, altered } = toStorableJson(text, parsed);
+  const { json, value, altered } = stored
+    ? { json: text, value: parsed, ...stored }
+    : toStorableJson(text, parsed);
   const { livemode, account } = v.parse(Origin, value);
   return {
     id: event.output.id,

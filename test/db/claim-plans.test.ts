@@ -5,11 +5,20 @@
 import { expect, test } from "vitest";
 import { Client } from "pg";
 import type { Write } from "../../src/db/connect.ts";
-import { claimDue } from "../../src/inbox/transitions.ts";
+import {
+  type Claim,
+  claimDue,
+  mark,
+  markAll,
+  markOrFail,
+  readClaimed,
+  release,
+} from "../../src/inbox/transitions.ts";
 import { claimMessages } from "../../src/outbox/messages.ts";
 import { openTestbed, type Testbed } from "../worker/testbed.ts";
-import { openConnection } from "./holders.ts";
+import { openConnection, openHolder } from "./holders.ts";
 
+const NOBODY: Claim = { endpoint: "", eventId: "", fence: 0 };
 const BURST = 10_000;
 const CLAIM = 50;
 /** For a row: its indexes, its old and its new version. Through all of the burst it would be 10,000s. */
@@ -63,4 +72,25 @@ test.each(["fresh", "suspects"] as const)("of events: %s", async (which) => {
   const { rows, pages } = await pagesOf(inbox, claimDue(which, CLAIM, 60));
   expect(rows).toBe(CLAIM);
   expect(pages).toBeLessThan(CLAIM * MOST_PAGES_PER_ROW);
+});
+
+test.each([
+  ["marked together", markAll, 50],
+  ["read", readClaimed, 50],
+  ["given back", (claims: readonly Claim[]) => release(claims), 50],
+  ["marked alone", ([one]: readonly Claim[]) => mark(one ?? NOBODY), 1],
+  ["marked, or refused", ([one]: readonly Claim[]) => markOrFail(one ?? NOBODY), 1],
+] as const)("of claimed events that are %s", async (_, writeOf, claimed) => {
+  const inbox = await openTestbed();
+  await inbox.rows("alter table webhook_inbox set (autovacuum_enabled = false)");
+  const fill = `insert into webhook_inbox (endpoint, event_id, event_type, payload, processed_at, outcome)
+    select 'billing', 'evt_' || $1 || n, 'invoice.paid', '{}', $3::timestamptz,
+      case when $3 is not null then 'processed' end
+    from generate_series(1, $2::int) n`;
+  await inbox.rows(fill, ["before", 500, new Date()]);
+  await inbox.rows("analyze webhook_inbox");
+  await inbox.rows(fill, ["burst", BURST, null]);
+  const { claim } = await openHolder(inbox);
+  const { pages } = await pagesOf(inbox, writeOf(await claim(CLAIM), 1_000));
+  expect(pages).toBeLessThan(claimed * MOST_PAGES_PER_ROW);
 });

@@ -120,7 +120,8 @@ test("a payload that cannot be read is no obstacle to a claim, and the claim lea
   const holder = await openHolder(inbox);
   const claims = await holder.claim();
   expect(new Set(claims.map(({ eventId }) => eventId)).size).toBe(3);
-  for (const claim of claims) expect(Object.keys(claim)).toEqual(["endpoint", "eventId", "fence"]);
+  for (const claim of claims)
+    expect(Object.keys(claim)).toEqual(["endpoint", "eventId", "fence", "isFirst"]);
 });
 
 test("in a transaction that began long ago, the lease counts from the claim", async () => {

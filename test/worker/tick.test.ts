@@ -68,9 +68,12 @@ describe("an event whose last attempt left no record", () => {
       "invoice.paid": async (event, tx) => {
         underWay++;
         if (suspects.has(event.id)) mostUnderWay = Math.max(mostUnderWay, underWay);
-        await tx.execute(sql`select pg_sleep(0.02)`);
+        try {
+          await tx.execute(sql`select pg_sleep(0.02)`);
+        } finally {
+          underWay--;
+        }
         order.push(suspects.has(event.id) ? "suspect" : "fresh");
-        underWay--;
         return book(event, tx);
       },
     });
@@ -112,9 +115,9 @@ describe("the endpoint's rules are applied again", () => {
 
 test("two ticks at the same time share the work, and nothing is done twice", async () => {
   const calls: string[] = [];
-  const endpoints = bookAfter((tx, _, event) => {
+  const endpoints = bookAfter(async (tx, _, event) => {
+    await tx.execute(sql`select pg_sleep(0.01)`);
     calls.push(event.id);
-    return tx.execute(sql`select pg_sleep(0.01)`);
   });
   const inbox = await openTestbed({ endpoints });
   await manyWait(inbox, 30);

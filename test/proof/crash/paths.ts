@@ -38,11 +38,18 @@ export interface Path {
 export const WORKERS = {
   receiver: { entry: "test/proof/workers/receiver.ts" },
   unpipelined: { entry: "test/proof/workers/receiver.ts", vars: { PIPELINE: "off" } },
-  /** Leases so short that a tick gives back whatever it has not begun at once. */
+  /** Leases so short that a tick gives back whatever it has not begun at once, one by one. */
   hasty: {
     entry: "test/proof/workers/receiver.ts",
-    vars: { LEASE_SECONDS: "3", STATEMENT_TIMEOUT_MS: "2900", LOCK_TIMEOUT_MS: "2000" },
+    vars: {
+      LEASE_SECONDS: "3",
+      STATEMENT_TIMEOUT_MS: "2900",
+      LOCK_TIMEOUT_MS: "2000",
+      PROCESS_BATCH: "off",
+    },
   },
+  /** Whose handlers never read, but the one of voided invoices: one that did is never in a batch. */
+  batching: { entry: "test/proof/workers/receiver.ts" },
   /** Its messages leave. */
   sending: { entry: "test/proof/workers/receiver.ts", sends: true },
   /** Asks Stripe for what was missed. */
@@ -55,6 +62,10 @@ const THROWS: Failure = { how: "throw", attempts: 1 };
 const REFUSED: Failure = { how: "statement", attempts: 1 };
 const UNSENDABLE: Failure = { how: "parameter", attempts: 1 };
 const NEVER: Failure = { how: "permanent" };
+/** It fails at no attempt, and reads to know that. */
+const READS: Failure = { how: "throw", attempts: 0 };
+/** Known to Postgres alone. */
+const REFUSED_UNASKED: Failure = { how: "write", attempts: 1 };
 
 /** An event whose consequence goes wrong at first. */
 const LOST_ANSWER = 9;
@@ -151,6 +162,24 @@ export const PATHS: readonly Path[] = [
   tickPath("tick: claim and process, without pipelining", [{}], "unpipelined"),
   tickPath("tick: gives back what it has no time for", [{}, {}], "hasty"),
   tickPath("tick: failure recorded, neighbour processed", [{ failure: THROWS }, {}]),
+  {
+    ...tickPath("tick: processes a batch, one of it is ignored and one left alone", [], "batching"),
+    ends: { ...booked(2), effects: 3, webhook_inbox: 4 },
+    arrange: async (stage) => {
+      // Left is whatever has the handler that reads.
+      const reader = { type: "invoice.voided", failure: READS } as const;
+      await arrangeWaiting(stage, [{}, reader, {}, {}]);
+      // As if there had been a handler then.
+      await stage.rows(`update webhook_inbox set event_type = 'customer.updated',
+        payload = payload || '{ "type": "customer.updated" }' where event_id = 'evt_proof4'`);
+    },
+  },
+  tickPath("tick: processes a batch, without pipelining", [{}, {}], "unpipelined"),
+  tickPath(
+    "tick: a batch that Postgres refuses, each processed alone",
+    [{}, { failure: REFUSED_UNASKED }],
+    "batching",
+  ),
   { ...tickPath("tick: permanent failure, parked", [{ failure: NEVER }]), ends: booked(0) },
   {
     ...tickPath("tick: a suspect, processed alone", [{}]),
@@ -295,14 +324,18 @@ function tickPath(
     name,
     ends: booked(events.length),
     deliveries: [],
-    arrange: async (stage) => {
-      for (const [index, { failure }] of events.entries()) {
-        const n = index + 1;
-        await stage.deliver(delivery({ n, worker: "paused", ...(failure ? { failure } : {}) }));
-      }
-    },
+    arrange: (stage) => arrangeWaiting(stage, events),
     act: (stage) => stage.tick(worker),
   };
+}
+
+async function arrangeWaiting(
+  stage: Stage,
+  events: readonly Pick<DeliveryOptions, "type" | "failure">[],
+): Promise<void> {
+  for (const [index, event] of events.entries()) {
+    await stage.deliver(delivery({ n: index + 1, worker: "paused", ...event }));
+  }
 }
 
 /** One row each of what is old enough to go, and of what is as old and must stay. */

@@ -12,6 +12,7 @@ const SAYS: Readonly<Record<Failure["how"], string>> = {
   throw: "TypeError",
   parameter: "TypeError",
   statement: "22012",
+  write: "22012",
   permanent: "PermanentError:proof",
 };
 

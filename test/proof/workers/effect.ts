@@ -18,6 +18,8 @@ export type Failure =
    * with a parameter that the driver refuses.
    */
   | { readonly how: "throw" | "statement" | "parameter"; readonly attempts: number }
+  /** The same, without being asked: a statement that Postgres refuses at so many attempts. */
+  | { readonly how: "write"; readonly attempts: number }
   | { readonly how: "permanent" };
 
 const withEffect =
@@ -28,6 +30,11 @@ const withEffect =
     const writes = (await handler(event, tx)) ?? [];
     const effect = tx.execute(sql`insert into effects (event_id) values (${event.id})`);
     if (failure === null) return [...writes, effect];
+    if (failure.how === "write") {
+      const refusing = sql`select 1 / (max(attempts) > ${failure.attempts})::int
+        from webhook_inbox where event_id = ${event.id}`;
+      return [...writes, effect, tx.execute(refusing)];
+    }
     const { rows } = await tx.execute<{ attempts: number }>(
       sql`select max(attempts) as attempts from webhook_inbox where event_id = ${event.id}`,
     );
