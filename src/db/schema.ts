@@ -29,6 +29,8 @@ const fence = () => bigint("fence", { mode: "number" }).notNull().default(0);
  *
  * Migration 0004 has it vacuumed every 50,000 inserts. By default that is done when a fifth of the
  * table is new, and until then each row that is counted from an index is looked up in the table.
+ * Migration 0005 keeps the payload of a row of over 2 kB beside the table, however far compression
+ * would shrink it: a claim and a mark write the row anew, and copied what stood in it.
  */
 export const webhookInbox = pgTable(
   "webhook_inbox",
