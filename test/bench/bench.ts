@@ -37,7 +37,7 @@ export interface BenchWorker {
 
 /** Runs measurements from the command line: figures go to stdout, all else to stderr. */
 export async function runBench(
-  ...measurements: ((bench: Bench, extent: Extent) => Promise<void>)[]
+  ...measurements: ((bench: Bench, extent: Extent) => Promise<unknown>)[]
 ): Promise<void> {
   await withExtent((extent) =>
     withBench(async (bench) => {

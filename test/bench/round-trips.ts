@@ -17,6 +17,7 @@ import {
 import { ASYNC_PATHS, type Path, SYNC_PATHS } from "./delivery-paths.ts";
 import { median, printTable } from "./figures.ts";
 import { post } from "../local/deliver.ts";
+import type { Result } from "./results.ts";
 import { measureTicks, printTicks, TICK_SETTINGS } from "./tick-round-trips.ts";
 
 interface Samples {
@@ -26,28 +27,55 @@ interface Samples {
   readonly total: Pair;
 }
 
-export async function measureRoundTrips(bench: Bench, extent: Extent): Promise<void> {
-  const sync = await onDelayedWorker(bench, "round_trips_sync", {}, (place) =>
-    measurePaths(place, SYNC_PATHS, extent),
+/** Each way: 20 and 80 ms there and back. */
+const DELAYS_MS = [10, 40] as const;
+
+export async function measureRoundTrips(bench: Bench, extent: Extent): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  for (const delayMs of DELAYS_MS) results.push(await measureAt(bench, extent, delayMs));
+  return results;
+}
+
+async function measureAt(bench: Bench, { repeats }: Extent, delayMs: number): Promise<Result> {
+  const sync = await onDelayedWorker(bench, `trips_sync_${delayMs}`, {}, (place) =>
+    measurePaths(place, SYNC_PATHS, delayMs, repeats),
   );
   const settings = { ...TICK_SETTINGS, RECEIVE_MODE: "async" };
-  const [async, ticks] = await onDelayedWorker(
-    bench,
-    "round_trips_async",
-    settings,
-    async (place) => [
-      await measurePaths(place, ASYNC_PATHS, extent),
-      await measureTicks(place, extent),
-    ],
+  const async = await onDelayedWorker(bench, `trips_async_${delayMs}`, settings, (place) =>
+    measurePaths(place, ASYNC_PATHS, delayMs, repeats),
   );
-  printPaths([...sync, ...async], extent.delayMs);
-  printTicks(ticks, extent.delayMs);
+  const ticks = await measureTicks(bench, delayMs, repeats);
+  const paths = [...sync, ...async];
+  printPaths(paths, delayMs);
+  printTicks(ticks, delayMs);
+
+  const tripsOf = (wanted: string): number => {
+    const found = paths.find(({ path }) => path.name === wanted);
+    return found ? roundTrips(found.statements, delayMs) : Number.NaN;
+  };
+  const seen = [
+    { is: tripsOf("new event"), most: 2 },
+    { is: tripsOf("duplicate"), most: 1 },
+    { is: tripsOf("async: new event"), most: 1 },
+    { is: ticks.each, most: 2 },
+    { is: ticks.batched, most: 0.1 },
+  ];
+  return {
+    what: `round trips, ${2 * delayMs} ms each: sync new, duplicate, async, process, drained in batches`,
+    goal: "at most 2, 1, 1, 2 and 0.1 per event",
+    peers: "",
+    floor: "1 each, and 1 per batch",
+    result: seen.map(({ is }) => is.toFixed(is < 0.5 ? 2 : 1)).join(", "),
+    // Half a round trip is the noise of the clock, and none is a share of one.
+    holds: seen.every(({ is, most }) => is <= most + (most < 1 ? 0 : 0.3)),
+  };
 }
 
 async function measurePaths(
   place: Place,
   paths: readonly Path[],
-  { delayMs, repeats }: Extent,
+  delayMs: number,
+  repeats: number,
 ): Promise<readonly Samples[]> {
   const all = paths.map((path) => ({
     path,

@@ -17,13 +17,19 @@ export interface Pooler {
   readonly stop: () => Promise<void>;
 }
 
-/** Server connections for each database: few, so that sharing them is what is tested. */
+/** Few, so that sharing them is what is tested. */
 const SERVER_CONNECTIONS = 5;
 const SERVER_LOGIN_RETRY_SECONDS = 0.1;
 const START_TIMEOUT_MS = 10_000;
 
-/** @returns null where no PgBouncer is installed. */
-export async function startPgBouncer(postgresUrl: string): Promise<Pooler | null> {
+/**
+ * @param serverConnections for each database.
+ * @returns null where no PgBouncer is installed.
+ */
+export async function startPgBouncer(
+  postgresUrl: string,
+  serverConnections = SERVER_CONNECTIONS,
+): Promise<Pooler | null> {
   const program = findProgram("pgbouncer");
   if (program === null) return null;
 
@@ -31,7 +37,9 @@ export async function startPgBouncer(postgresUrl: string): Promise<Pooler | null
   const folder = mkdtempSync(join(tmpdir(), "pgbouncer-"));
   chmodSync(folder, 0o755);
   const file = join(folder, "pgbouncer.ini");
-  writeFileSync(file, configuration(new URL(postgresUrl), port), { mode: 0o644 });
+  writeFileSync(file, configuration(new URL(postgresUrl), port, serverConnections), {
+    mode: 0o644,
+  });
   const child = spawn(program, ["-q", file], { stdio: "ignore" });
   const ended = once(child, "exit");
 
@@ -49,13 +57,13 @@ export async function startPgBouncer(postgresUrl: string): Promise<Pooler | null
   return { port, stop };
 }
 
-function configuration(server: URL, port: number): string {
+function configuration(server: URL, port: number, serverConnections: number): string {
   const settings = {
     listen_addr: LOOPBACK,
     listen_port: port,
     unix_socket_dir: "",
     pool_mode: "transaction",
-    default_pool_size: SERVER_CONNECTIONS,
+    default_pool_size: serverConnections,
     max_client_conn: 500,
     // By default it refuses everybody for 15 s after Postgres could not be reached once: an outage
     // would be told by the pooler's patience, and not by its own length.
