@@ -121,7 +121,14 @@ export const PATHS: readonly Path[] = [
     deliveries: [delivery()],
     arrange: (stage) => stage.deliver(delivery()),
   },
-  { name: "sync: ignored", ends: booked(0), deliveries: [delivery({ type: "customer.updated" })] },
+  {
+    name: "sync: ignored",
+    ends: { ...booked(0), webhook_inbox: 2 },
+    deliveries: [
+      delivery({ type: "customer.updated" }),
+      delivery({ type: "customer.updated", n: 2 }),
+    ],
+  },
   {
     name: "sync: handler throws, failure recorded",
     ends: booked(1),
