@@ -33,8 +33,7 @@ export function unexplained(line: string, planned: Planned): string | null {
     // A stall took the time that was the handler's.
     error === "NoTimeLeft" ||
     (LOST.test(error) && message !== "delivery") ||
-    // Those that are made to fail read, and a stall may come upon that.
-    (how !== undefined && (error === SAYS[how] || error === "HandlerTooSlow")) ||
+    (how !== undefined && error === SAYS[how]) ||
     OUTAGE.test(error) ||
     CONTENTION.test(error);
   const outage =
