@@ -30,10 +30,11 @@ export async function processEach(
     const reading = transitions.readClaimed(claims, LONGEST_PAYLOAD);
     const [rows = []] = await inOneFlight(db, timeouts, [reading]);
     const decided = await decideAll(db, claims, rows, endpoints);
-    return await markEach(db, decided, {
+    const marked = await markEach(db, decided, {
       lockTimeoutMs: Math.min(timeouts.lockTimeoutMs, LOCK_TIMEOUT_MS),
       statementTimeoutMs: Math.min(timeouts.statementTimeoutMs, STATEMENT_TIMEOUT_MS),
-    }).then((done) => ({ ...done, taken: done.taken + claims.length - rows.length }));
+    });
+    return { ...marked, taken: marked.taken + claims.length - rows.length };
   } catch (error) {
     log("info", "each", { events: claims.length, failed: classify(error).code });
     const left = claims.map((claim) => ({ claim, tried: null }));
