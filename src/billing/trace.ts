@@ -10,6 +10,7 @@ import {
   outbox,
   webhookInbox as inbox,
 } from "../db/schema.ts";
+import { unsettled } from "../inbox/transitions.ts";
 
 /** What is known of the object that an event speaks of, whichever event it came by. */
 export interface Trace {
@@ -136,16 +137,28 @@ function eventIdOf(payload: unknown): string | null {
   return named && typeof payload.event_id === "string" ? payload.event_id : null;
 }
 
+/** So many of those that wait, and did not fail, are looked through: their payloads must be read. */
+const MOST_LOOKED_THROUGH = 2_000;
+
+const customer = sql`left(coalesce(payload #>> '{data,object,customer,id}',
+  payload #>> '{data,object,customer}'), 255)`;
+
 /**
- * A customer, all of its invoices, and what its events speak of that wait or need review: of them no
- * invoice may tell yet. As the table `objects(object_id)` of a list of events.
+ * A customer, all of its invoices, and what its events speak of that need review, failed, or are
+ * among those that have waited longest without a failure: of them no invoice may tell yet. As the
+ * table `objects(object_id)` of a list of events.
  */
 export function objectsOfCustomer(customerId: string): SQL {
-  return sql`objects(object_id) as (
-    select ${customerId}::text
-    union select id from ${invoices} where left(customer_id, 255) = ${customerId}
-    union select object_id from ${inbox}
-      where processed_at is null and left(coalesce(payload #>> '{data,object,customer,id}',
-        payload #>> '{data,object,customer}'), 255) = ${customerId}
-        and object_id is not null)`;
+  return sql`waiting as materialized (
+      select object_id, ${customer} as customer from ${inbox}
+      where ${unsettled} and last_error is null
+      order by received_at limit ${MOST_LOOKED_THROUGH}::int
+    ), objects(object_id) as (
+      select ${customerId}::text
+      union select id from ${invoices} where left(customer_id, 255) = ${customerId}
+      union select object_id from ${inbox}
+        where processed_at is null and last_error is not null and ${customer} = ${customerId}
+          and object_id is not null
+      union select object_id from waiting
+        where customer = ${customerId} and object_id is not null)`;
 }

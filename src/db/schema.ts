@@ -84,14 +84,15 @@ export const webhookInbox = pgTable(
     index("webhook_inbox_received").on(inbox.receivedAt),
     // For lists by endpoint and type.
     index("webhook_inbox_streams").on(inbox.endpoint, inbox.eventType, inbox.receivedAt),
-    // For a person who looks for a customer's events: those of which no invoice tells yet. Cut,
-    // because an index takes no long text, and whatever Stripe sends must be stored; by its id, also
-    // where the whole customer stands there.
-    index("webhook_inbox_unsettled_customer")
+    // For a person who looks for a customer's events: those that failed, of which no invoice may tell
+    // yet. Not all that wait: to write an entry, the payload must be read. Cut, because an index
+    // takes no long text, and whatever Stripe sends must be stored; by its id, also where the whole
+    // customer stands there.
+    index("webhook_inbox_failed_customer")
       .on(
         sql`left(coalesce(${inbox.payload} #>> '{data,object,customer,id}', ${inbox.payload} #>> '{data,object,customer}'), 255)`,
       )
-      .where(sql`${inbox.processedAt} is null`),
+      .where(sql`${inbox.processedAt} is null and ${inbox.lastError} is not null`),
     // For retention: each settled row is in one of the two.
     index("webhook_inbox_purgeable")
       .on(inbox.processedAt)

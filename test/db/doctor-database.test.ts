@@ -67,7 +67,7 @@ test("a migration that is not applied is named by its file", async () => {
     rows(`delete from drizzle.__drizzle_migrations
       where created_at = (select max(created_at) from drizzle.__drizzle_migrations)`),
   );
-  expect(said).toEqual({ migrations: fails("not applied: 0005_fast", MIGRATE) });
+  expect(said).toEqual({ migrations: fails("not applied: 0006_failed_customer", MIGRATE) });
 });
 
 test("a database without any of them is named for that alone", async () => {
