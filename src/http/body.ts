@@ -16,7 +16,7 @@ export const BODY_LIMITS: BodyLimits = {
   ms: 5_000,
 };
 
-const FIRST_BUFFER_BYTES = 64 * 1024;
+const LEAST_GROWTH_BYTES = 64 * 1024;
 
 /** Why there is no body: all three are the sender's doing. */
 export type Unread = "too_large" | "too_slow" | "cut_short";
@@ -37,12 +37,15 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<Ui
   }
 }
 
-/** Into one buffer that grows: many small chunks, each kept, take a thousand times their bytes. */
+/**
+ * Into one buffer that grows: many small chunks, each kept, take a thousand times their bytes. Most
+ * bodies are one chunk.
+ */
 async function readAll(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limit: number,
 ): Promise<Uint8Array | "too_large" | "cut_short"> {
-  let buffer = new Uint8Array(FIRST_BUFFER_BYTES);
+  let buffer: Uint8Array = new Uint8Array();
   let size = 0;
   for (;;) {
     const next = await reader.read().catch(() => null);
@@ -50,14 +53,17 @@ async function readAll(
     if (next.done) return buffer.subarray(0, size);
     const end = size + next.value.byteLength;
     if (end > limit) return "too_large";
-    if (end > buffer.length) buffer = larger(buffer, end);
-    buffer.set(next.value, size);
+    if (size === 0) buffer = next.value.slice();
+    else {
+      if (end > buffer.length) buffer = larger(buffer, end);
+      buffer.set(next.value, size);
+    }
     size = end;
   }
 }
 
-function larger(buffer: Uint8Array, atLeast: number): Uint8Array<ArrayBuffer> {
-  const copy = new Uint8Array(Math.max(atLeast, 2 * buffer.length));
+function larger(buffer: Uint8Array, atLeast: number): Uint8Array {
+  const copy = new Uint8Array(Math.max(atLeast, 2 * buffer.length, LEAST_GROWTH_BYTES));
   copy.set(buffer);
   return copy;
 }

@@ -8,7 +8,7 @@ import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
 import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
 import type { Delivery } from "../inbox/transitions.ts";
 import { dispatchBatch, sendTo } from "../outbox/dispatch.ts";
-import { verifyEvent } from "../stripe/verify.ts";
+import { type InvalidWebhook, type VerifiedEvent, verifyEvent } from "../stripe/verify.ts";
 import { answer, type DoorEnv, note } from "./answers.ts";
 import { BODY_LIMITS, readBody } from "./body.ts";
 
@@ -30,15 +30,8 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
     const settings = readSettings(c.env);
     const secrets = readSecrets(c.env, endpoint.secrets);
-    const body = await readBody(c.req.raw, BODY_LIMITS);
-    if (body === "cut_short") {
-      note(c, { invalid: "body", detail: "cut short" });
-      return answer(c, "invalid");
-    }
-    if (typeof body === "string") return answer(c, body);
-
-    const header = c.req.header("stripe-signature") ?? null;
-    const event = await verifyEvent(body, header, secrets, settings.toleranceSeconds);
+    const event = await readEvent(c.req.raw, secrets, settings.toleranceSeconds);
+    if (typeof event === "string") return answer(c, event);
     if ("invalid" in event) {
       note(c, { invalid: event.invalid, detail: event.detail });
       return answer(c, "invalid");
@@ -56,6 +49,20 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
     return answer(c, received.outcome);
   });
 }
+
+/** Apart, so that the bytes are not kept for as long as their event is worked on. */
+async function readEvent(
+  request: Request,
+  secrets: readonly string[],
+  toleranceSeconds: number,
+): Promise<VerifiedEvent | InvalidDelivery | "too_large" | "too_slow"> {
+  const body = await readBody(request, BODY_LIMITS);
+  if (body === "cut_short") return { invalid: "body", detail: "cut short" };
+  if (typeof body === "string") return body;
+  return verifyEvent(body, request.headers.get("stripe-signature"), secrets, toleranceSeconds);
+}
+
+type InvalidDelivery = InvalidWebhook | { readonly invalid: "body"; readonly detail: "cut short" };
 
 function receive(
   delivery: Delivery,
