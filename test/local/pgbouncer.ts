@@ -3,7 +3,7 @@
  * It hands a server connection out for one transaction, as Hyperdrive does. It imitates neither
  * Hyperdrive's query cache nor its protocol checks, nor the way to another region.
  */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +14,8 @@ import { freePort, LOOPBACK } from "./ports.ts";
 
 export interface Pooler {
   readonly port: number;
+  /** Such as `PgBouncer 1.18.0`; from 1.21 on, it shares prepared statements, as Hyperdrive does. */
+  readonly version: string;
   readonly stop: () => Promise<void>;
 }
 
@@ -54,7 +56,11 @@ export async function startPgBouncer(
     await stop();
     throw error;
   }
-  return { port, stop };
+  return { port, version: versionOf(program), stop };
+}
+
+function versionOf(program: string): string {
+  return execFileSync(program, ["--version"], { encoding: "utf8" }).split("\n")[0] ?? "PgBouncer";
 }
 
 function configuration(server: URL, port: number, serverConnections: number): string {

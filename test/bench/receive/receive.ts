@@ -46,14 +46,14 @@ const PLACES: Readonly<Record<PlaceName, string>> = {
 
 export async function measureReceive(bench: Bench): Promise<readonly Result[]> {
   const bundles = await bundleAll();
-  const results = await withPooler(bench.cluster.url("postgres"), async (route) => {
+  const results = await withPooler(bench.cluster.url("postgres"), async (route, pooler) => {
     const raced = await race(bench, bundles, route, PLAN);
     printRace(raced);
     const far = await measureFar(bench, bundles, route);
     printFar(far);
     await printParts(bench, bundles, route);
     return [
-      ...CONNECTIONS.map((n) => rateResult(raced, n)),
+      ...CONNECTIONS.map((n) => rateResult(raced, n, pooler)),
       ...far.map(farResult),
       cpuResult(raced),
     ];
@@ -85,12 +85,12 @@ function ratio(
   return median(pairs);
 }
 
-function rateResult(raced: Race, n: Connections): Result {
+function rateResult(raced: Race, n: Connections, pooler: string): Result {
   const rate = (name: Racer): string => `${perSecond(raced[name][n]).toFixed(0)}/s`;
   const times = (name: Racer): number => ratio(raced, "ours", name, n, (s) => s.perSecond);
   const [textbook, bare] = [times("textbook"), times("bare")];
   return {
-    what: `receive, sync, ${n} connections, through a pooler`,
+    what: `receive, sync, ${n} connections, through ${pooler}`,
     goal: `≥ ${GOALS.textbook} × textbook Worker, ≥ ${GOALS.bare} × bare Worker`,
     peers: `textbook Worker ${rate("textbook")}, one-statement Worker ${rate("oneStatement")}, textbook Node ${rate("node")}`,
     floor: `bare Worker ${rate("bare")}`,

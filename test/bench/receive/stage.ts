@@ -81,7 +81,7 @@ export async function withStage<T>(
  */
 export async function withPooler<T>(
   postgresUrl: string,
-  use: (route: (databaseUrl: string) => string) => Promise<T>,
+  use: (route: (databaseUrl: string) => string, version: string) => Promise<T>,
 ): Promise<T | null> {
   const pooler = await startPgBouncer(postgresUrl, SERVER_CONNECTIONS);
   if (pooler === null) return null;
@@ -90,7 +90,7 @@ export async function withPooler<T>(
       const url = new URL(databaseUrl);
       url.port = String(pooler.port);
       return url.href;
-    });
+    }, pooler.version);
   } finally {
     await pooler.stop();
   }
