@@ -85,7 +85,7 @@ const Vars = v.object({
   ),
   /** `off` sends statements one by one, for a pooler that objects to pipelining. */
   PIPELINE: v.optional(oneOf("on", "off"), "on"),
-  /** `off`: ticks have no statement prepared, for a pooler that keeps no account of their names. */
+  /** `off` has no statement prepared, for a pooler that keeps no account of their names. */
   PREPARE: v.optional(oneOf("on", "off"), "on"),
 });
 
@@ -123,8 +123,6 @@ export interface Settings {
   readonly process: {
     readonly leaseSeconds: number;
     readonly timeouts: { readonly lockTimeoutMs: number; readonly statementTimeoutMs: number };
-    /** Whether a tick has its statements prepared. */
-    readonly prepare: boolean;
     readonly claimBatch: number;
     /** Whether events that are new are processed together, in the hope that none fails. */
     readonly batches: boolean;
@@ -160,7 +158,11 @@ export function readSettings(env: Env): Settings {
     backoffCapSeconds: settings.BACKOFF_CAP_SECONDS,
   };
   return {
-    database: { connectionString: readConnectionString(env), pipeline: isPipelined(settings) },
+    database: {
+      connectionString: readConnectionString(env),
+      pipeline: isPipelined(settings),
+      prepare: settings.PREPARE === "on",
+    },
     livemode: settings.STRIPE_LIVEMODE === undefined ? null : settings.STRIPE_LIVEMODE === "true",
     mode: settings.RECEIVE_MODE,
     processing: settings.PROCESSING === "on",
@@ -175,7 +177,6 @@ export function readSettings(env: Env): Settings {
         lockTimeoutMs: settings.LOCK_TIMEOUT_MS,
         statementTimeoutMs: settings.STATEMENT_TIMEOUT_MS,
       },
-      prepare: settings.PREPARE === "on",
       claimBatch: settings.CLAIM_BATCH,
       batches: settings.PROCESS_BATCH === "on",
       concurrency: settings.CONCURRENCY,
@@ -218,9 +219,17 @@ export function readVar(
   throw new InvalidSetting(name, v.getDescription(schema) ?? "is not usable");
 }
 
+/** By the environment itself, which is the same object for every request of an isolate. */
+const varsOf = new WeakMap<Env, v.InferOutput<typeof Vars>>();
+
 function readVars(env: Env): v.InferOutput<typeof Vars> {
+  const before = varsOf.get(env);
+  if (before) return before;
   const vars = v.safeParse(Vars, env);
-  if (vars.success) return vars.output;
+  if (vars.success) {
+    varsOf.set(env, vars.output);
+    return vars.output;
+  }
   const setting = String(vars.issues[0].path?.[0].key);
   throw new InvalidSetting(setting, expectation(setting));
 }

@@ -81,11 +81,7 @@ async function work(
   );
   const deadlineMs = process.tickBudgetMs + process.timeouts.statementTimeoutMs + RECORDING_MS;
   const onConnection = (use: (db: Connection) => Promise<void>): Promise<void> =>
-    withConnection(
-      { ...database, prepare: process.prepare },
-      { deadlineMs, afterwards },
-      ({ db }) => use(db),
-    );
+    withConnection(database, { deadlineMs, afterwards }, ({ db }) => use(db));
   const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
     onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
 

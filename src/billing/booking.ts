@@ -9,7 +9,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { RowStatement } from "../db/row-write.ts";
 import { invoices, ledgerEntries } from "../db/schema.ts";
-import { template } from "../db/template.ts";
+import { preparedTemplate } from "../db/template.ts";
 import { enqueueFrom } from "../outbox/enqueue.ts";
 import { openDiscrepanciesFrom } from "../reconcile/discrepancies.ts";
 import { type Contradiction, CONTRADICTIONS, type InvoiceStatus, MOVES } from "./lifecycle.ts";
@@ -89,9 +89,9 @@ function upsert(news: SQL): SQL {
     returning id, status, customer_id`;
 }
 
-const follow = template<Rows>(({ rows }) => upsert(newsIn(rows)));
+const follow = preparedTemplate<Rows>(({ rows }) => upsert(newsIn(rows)));
 
-const book = template<Rows>(
+const book = preparedTemplate<Rows>(
   ({ rows }) => sql`
     with news as materialized (select * from ${newsIn(rows)}), invoice as (${upsert(sql`news`)}),
     entry as (

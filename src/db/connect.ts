@@ -38,8 +38,8 @@ export interface Statement {
   readonly text: string;
   /** Present, if empty, for a write; our own framing, several statements in one, goes without. */
   readonly values?: readonly (string | Uint8Array | null)[];
-  /** Its plan is worth keeping: it is likely to come again on this connection. */
-  readonly recurs?: true;
+  /** Postgres may keep its plan. */
+  readonly keepsPlan?: true;
 }
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -115,7 +115,7 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
   }
 
   let last: Promise<unknown> = Promise.resolve();
-  const names = database.prepare ? new StatementNames() : null;
+  const names = database.prepare ? new StatementNames(database.connectionString) : null;
   const start = (statements: readonly Statement[]): readonly Promise<Result>[] => {
     const [first] = statements;
     if (first && !first.values) return [client.query(first.text)];
@@ -124,8 +124,8 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     for (const [index, { text, name }] of queries.entries()) {
       if (name === undefined) continue;
       results[index]?.then(
-        () => names?.see(text, null),
-        (error: unknown) => names?.see(text, sqlStateOf(error) ?? ""),
+        () => names?.see(text, "done"),
+        (error: unknown) => names?.see(text, isNameTrouble(error) ? "name trouble" : "failed"),
       );
     }
     return results;
@@ -170,17 +170,32 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
 
 /** The SQLSTATE behind an error, through whatever wraps it; null when Postgres did not speak. */
 export function sqlStateOf(error: unknown): string | null {
+  return databaseErrorOf(error)?.code ?? null;
+}
+
+/**
+ * Whether a statement failed by its name alone: the server does not know it, knows it already, or
+ * prepared it before a column's type changed. Nothing of it was done, and without a name it will be.
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+export function isNameTrouble(error: unknown): boolean {
+  const { code, routine } = databaseErrorOf(error) ?? {};
+  const isOutdated = code === "0A000" && routine === "RevalidateCachedQuery";
+  return isOutdated || code === "26000" || code === "42P05";
+}
+
+function databaseErrorOf(error: unknown): DatabaseError | null {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof DatabaseError) return cause.code ?? null;
+    if (cause instanceof DatabaseError) return cause;
   }
   return null;
 }
 
 function toQuery(
-  { text, values = [], recurs }: Statement,
+  { text, values = [], keepsPlan }: Statement,
   names: StatementNames | null,
 ): FlightQuery {
-  const name = recurs && names?.nameOf(text);
+  const name = keepsPlan && names?.nameOf(text);
   return { text, values: [...values], ...(name ? { name } : {}) };
 }
 
@@ -236,8 +251,8 @@ function compile(write: Write): Statement {
   const one = write instanceof RowWrite ? write.alone : write;
   const isFilled = one instanceof Filled;
   const { sql, params } = isFilled ? textOf(one.text) : writeOut(one.getSQL());
-  const values = fillPlaceholders(params, isFilled ? one.values : {});
-  return { text: sql, values: values.map(encode) };
+  const values = fillPlaceholders(params, isFilled ? one.values : {}).map(encode);
+  return isFilled && one.keepsPlan ? { text: sql, values, keepsPlan: true } : { text: sql, values };
 }
 
 const texts = new WeakMap<SQL, Query>();

@@ -1,16 +1,23 @@
 /**
  * Names for prepared statements. A name is a digest of its text: where a pooler that keeps no account
  * of names hands our connection a server that somebody else has used, the same name still means the
- * same statement. After the first trouble with one, a connection prepares nothing any more.
+ * same statement. After the first trouble with one, the isolate prepares nothing more on that road.
  */
 import { createHash } from "node:crypto";
+import { log } from "../log.ts";
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const UNKNOWN_OR_TAKEN_NAME = /^(?:26000|42P05)$/;
+/** Connection strings by which names came to trouble, as long as the isolate lives. */
+const troubled = new Set<string>();
 
-/** Whether a server does not know a statement by its name, or knows it already. */
-export function isNameTrouble(sqlState: string): boolean {
-  return UNKNOWN_OR_TAKEN_NAME.test(sqlState);
+/** By their texts. A delivery has a connection to itself, and is not to compute them anew. */
+const digests = new Map<string, string>();
+
+function digestOf(text: string): string {
+  const known = digests.get(text);
+  if (known !== undefined) return known;
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 40);
+  digests.set(text, digest);
+  return digest;
 }
 
 /**
@@ -18,31 +25,29 @@ export function isNameTrouble(sqlState: string): boolean {
  * skipped because of a statement before it, all that rely on it would fail with it.
  */
 export class StatementNames {
-  /** Texts that vary would fill the server's memory. */
-  static readonly #MOST = 100;
-  readonly #names = new Map<
-    string,
-    { readonly name: string; state: "sent" | "known" | "failed" }
-  >();
-  #trouble = false;
+  readonly #states = new Map<string, "sent" | "known" | "failed">();
+  readonly #road: string;
+
+  constructor(connectionString: string) {
+    this.#road = connectionString;
+  }
 
   /** Undefined: to be sent without a name. */
   nameOf(text: string): string | undefined {
-    if (this.#trouble) return undefined;
-    const found = this.#names.get(text);
-    if (found?.state === "sent" || (!found && this.#names.size === StatementNames.#MOST)) {
-      return undefined;
-    }
-    const digest = (): string => createHash("sha256").update(text).digest("hex").slice(0, 40);
-    const name = found?.name ?? `stripe_inbox_${digest()}`;
-    if (found?.state !== "known") this.#names.set(text, { name, state: "sent" });
-    return name;
+    const state = this.#states.get(text);
+    if (troubled.has(this.#road) || state === "sent") return undefined;
+    if (state !== "known") this.#states.set(text, "sent");
+    return `stripe_inbox_${digestOf(text)}`;
   }
 
-  /** @param sqlState of its failure; null: it succeeded. */
-  see(text: string, sqlState: string | null): void {
-    this.#trouble ||= sqlState !== null && isNameTrouble(sqlState);
-    const found = this.#names.get(text);
-    if (found?.state === "sent") found.state = sqlState === null ? "known" : "failed";
+  /** What became of a statement that was sent under its name. */
+  see(text: string, end: "done" | "failed" | "name trouble"): void {
+    if (end === "name trouble" && !troubled.has(this.#road)) {
+      troubled.add(this.#road);
+      log("warn", "statements are prepared no more: is PREPARE=off to be set?", {});
+    }
+    if (this.#states.get(text) === "sent") {
+      this.#states.set(text, end === "done" ? "known" : "failed");
+    }
   }
 }

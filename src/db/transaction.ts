@@ -6,7 +6,15 @@
  * the COMMIT of an aborted transaction answers `ROLLBACK`, without an error.
  */
 import { sql } from "drizzle-orm";
-import type { Connection, Result, Row, Statement, Tx, Write } from "./connect.ts";
+import {
+  type Connection,
+  isNameTrouble,
+  type Result,
+  type Row,
+  type Statement,
+  type Tx,
+  type Write,
+} from "./connect.ts";
 
 export interface Timeouts {
   readonly lockTimeoutMs: number;
@@ -106,8 +114,7 @@ function statementsOf(
   writes: readonly Write[],
 ): readonly Statement[] | Failed {
   try {
-    const compiled = writes.map((write) => recurring(db, write));
-    return [begin(timeouts), ...compiled, COMMIT];
+    return [begin(timeouts), ...writes.map(db.compile), COMMIT];
   } catch (error) {
     return { at: writes.length, error };
   }
@@ -141,25 +148,34 @@ async function withTx<R>(
   }
 }
 
-/** One round trip, for a transaction whose statements need no answer of one another. */
+/**
+ * One round trip, for a transaction whose statements need no answer of one another; a second one
+ * where a pooler turns out to keep no account of names.
+ */
 export async function inOneFlight(
   db: Connection,
   timeouts: Timeouts,
   writes: readonly Write[],
 ): Promise<readonly (readonly Row[])[]> {
   const statements = [begin(timeouts), ...writes.map(db.compile), COMMIT];
-  try {
-    const results = await allOf(db.send(statements));
-    assertCommitted(results);
-    return results.slice(1, -1).map(({ rows }) => rows);
-  } catch (error) {
-    rollback(db);
+  const once = async (): Promise<readonly (readonly Row[])[]> => {
+    try {
+      const results = await allOf(db.send(statements));
+      assertCommitted(results);
+      return results.slice(1, -1).map(({ rows }) => rows);
+    } catch (error) {
+      rollback(db);
+      throw error;
+    }
+  };
+  return once().catch((error: unknown) => {
+    if (isNameTrouble(error)) return once();
     throw error;
-  }
+  });
 }
 
 function beginWith(db: Connection, timeouts: Timeouts, opening: readonly Write[]): Statement[] {
-  return [begin(timeouts), ...opening.map((write) => recurring(db, write))];
+  return [begin(timeouts), ...opening.map(db.compile)];
 }
 
 /** What the opening statements return. Whoever waits for it later must not find it unheard of. */
@@ -179,13 +195,7 @@ function commitWith(db: Connection, timeouts: Timeouts, writes: readonly Write[]
   if (!db.inTransaction()) {
     throw new TransactionAborted("The transaction was aborted before its COMMIT.");
   }
-  const compiled = writes.map((write) => recurring(db, write));
-  return [...shorterTimeout(timeouts), ...compiled, COMMIT];
-}
-
-/** What is done in a transaction of its own is done event after event. */
-function recurring(db: Connection, write: Write): Statement {
-  return { ...db.compile(write), recurs: true };
+  return [...shorterTimeout(timeouts), ...writes.map(db.compile), COMMIT];
 }
 
 const COMMIT: Statement = { text: "commit" };

@@ -2,7 +2,13 @@
  * One event, in the transaction that settles it: judged by its endpoint's rules, and worked on by
  * its handler.
  */
-import { type Connection, DatabaseUnavailable, type Row, type Tx } from "../db/connect.ts";
+import {
+  type Connection,
+  DatabaseUnavailable,
+  isNameTrouble,
+  type Row,
+  type Tx,
+} from "../db/connect.ts";
 import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { log } from "../log.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
@@ -85,7 +91,7 @@ export async function processClaim(
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
       const failure = classify(error);
       // One more wait for a lock must leave the time to record that it was in vain.
-      const timeLeft = policy.workMs() > policy.timeouts.lockTimeoutMs;
+      const timeLeft = isNameTrouble(error) || policy.workMs() > policy.timeouts.lockTimeoutMs;
       const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_ATTEMPT && timeLeft;
       if (!retry) return recordFailure(db, claim, failure, policy);
     }

@@ -4,7 +4,13 @@
  * The inbox row is written in the transaction of its effects, already marked: the primary key is
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
-import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
+import {
+  type Connection,
+  DatabaseUnavailable,
+  isNameTrouble,
+  type Row,
+  type Write,
+} from "../db/connect.ts";
 import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { storedEvent, workOn } from "./process.ts";
 import { classify, type Failure, parksAtAttempt } from "./retry.ts";
@@ -63,7 +69,8 @@ async function tryToReceive(
     } catch (error) {
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
       const failure = classify(error);
-      const timeLeft = policy.remainingMs() > policy.timeouts.lockTimeoutMs + RECORDING_MS;
+      const timeLeft =
+        isNameTrouble(error) || policy.remainingMs() > policy.timeouts.lockTimeoutMs + RECORDING_MS;
       const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_DELIVERY && timeLeft;
       if (!retry) return recordFailure(db, delivery, failure, policy);
     }

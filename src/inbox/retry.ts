@@ -1,8 +1,7 @@
 /**
  * Pure: what kind of failure an error is, and what becomes of an event that failed with it.
  */
-import { DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
-import { isNameTrouble } from "../db/statement-names.ts";
+import { DatabaseUnavailable, isNameTrouble, sqlStateOf } from "../db/connect.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
 import { NoTimeLeft } from "./handler.ts";
@@ -52,9 +51,9 @@ export function classify(error: unknown): Failure {
   if (state === null) return { kind: "ours", code: errorClass(error) };
   // Before any work was done, what took long was the wait for others' locks, one after the other.
   const waited = error instanceof OpeningFailed && state === TIMED_OUT;
-  // The connection prepares nothing any more: once again, and it will do.
-  if (waited || CONTENTION.test(state) || isNameTrouble(state))
+  if (waited || CONTENTION.test(state) || isNameTrouble(error)) {
     return { kind: "contention", code: state };
+  }
   return { kind: INFRASTRUCTURE.test(state) ? "infrastructure" : "ours", code: state };
 }
 

@@ -3,10 +3,10 @@
  * Who works on a claim changes the row only while its fence is the one that was claimed.
  * Long, because what can become of a row is to be read in one place.
  */
-import { type SQL, sql } from "drizzle-orm";
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { Write } from "../db/connect.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
-import { type Places, template } from "../db/template.ts";
+import { type Places, preparedTemplate, template } from "../db/template.ts";
 import { insideTransaction } from "../db/transaction.ts";
 import type { VerifiedEvent } from "../stripe/verify.ts";
 import type { EndpointRules, IgnoredReason } from "./rules.ts";
@@ -63,7 +63,7 @@ export function settle(delivery: Delivery, ignored: IgnoredReason | null): Write
   return settling({ ...receivedOf(delivery), outcome, ignored });
 }
 
-const settling = template<Received & { outcome: string; ignored: string | null }>(
+const settling = preparedTemplate<Received & { outcome: string; ignored: string | null }>(
   ({ outcome, ignored, ...received }) => sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, processed_at, outcome, ignored_reason)
@@ -139,16 +139,21 @@ export function unmark(claims: readonly Claim[]): Write {
  */
 export function store(delivery: Delivery, leaseSeconds: number | null): Write {
   const attempts = leaseSeconds === null ? 0 : 1;
-  const availableAt = leaseSeconds === null ? sql`now()` : leaseEnd(leaseSeconds);
-  return sql`
+  return storing({ ...receivedOf(delivery), attempts, leaseSeconds });
+}
+
+const storing = template<Received & { attempts: number; leaseSeconds: number | null }>(
+  ({ attempts, leaseSeconds, ...received }) => sql`
     insert into ${inbox} (endpoint, event_id, event_type, object_id, payload, payload_altered,
       attempts, available_at)
-    select ${receivedColumns(receivedOf(delivery))}, ${attempts}::int, ${availableAt}
-    where not exists (select from ${inbox} where ${matches(keyOf(delivery))})
+    select ${receivedColumns(received)}, ${attempts}::int,
+      coalesce(${leaseEnd(leaseSeconds)}, now())
+    where not exists (select from ${inbox}
+        where ${matches({ endpoint: received.endpoint, eventId: received.id })})
       and ${insideTransaction}
     on conflict (provider, endpoint, event_id) do nothing
-    returning fence::int as fence`;
-}
+    returning fence::int as fence`,
+);
 
 /**
  * At most `limit` due events, the longest due first, as ours for the length of a lease. The attempt
@@ -292,10 +297,14 @@ export function readUnsettledOf(objectId: string): Write {
 }
 
 /** A delivery that found nothing left to do. */
-export function countDuplicate(key: Key): Write {
-  return sql`update ${inbox} set duplicates = duplicates + 1
-    where ${matches(key)} and ${insideTransaction}`;
+export function countDuplicate({ endpoint, eventId }: Key): Write {
+  return countingDuplicate({ endpoint, eventId });
 }
+
+const countingDuplicate = template<Key>(
+  (key) => sql`update ${inbox} set duplicates = duplicates + 1
+    where ${matches(key)} and ${insideTransaction}`,
+);
 
 export function keyOf({ endpoint, event }: Delivery): Key {
   return { endpoint: endpoint.name, eventId: event.id };
@@ -327,8 +336,8 @@ const isListed = sql`${inbox.provider} = 'stripe' and ${inbox.endpoint} = listed
 
 const isHeld = sql`${isListed} and ${inbox.fence} = listed.fence and ${unsettledStill}`;
 
-/** From now on, not from the start of a transaction that may have begun long ago. */
-function leaseEnd(leaseSeconds: number): SQL {
+/** From now on, not from the start of a transaction that may have begun long ago; null without one. */
+function leaseEnd(leaseSeconds: number | null | Placeholder): SQL {
   return sql`clock_timestamp() + ${leaseSeconds}::int * interval '1 second'`;
 }
 

@@ -29,9 +29,9 @@ async function settled(db: Connection, statements: readonly Statement[]): Promis
 const insert = (id: number, text: string): Statement => ({
   text: "insert into notes values ($1, $2)",
   values: [String(id), text],
-  recurs: true,
+  keepsPlan: true,
 });
-const nonsense: Statement = { text: "select 1 / $1::int", values: ["0"], recurs: true };
+const nonsense: Statement = { text: "select 1 / $1::int", values: ["0"], keepsPlan: true };
 
 test("each statement has its own rows, in their order", async () => {
   const { databaseUrl } = await openTestbed();
