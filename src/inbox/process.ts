@@ -13,7 +13,7 @@ import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/tr
 import { log } from "../log.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
 import { askHandler } from "./handler.ts";
-import { classify, parksAtAttempt, PermanentError } from "./retry.ts";
+import { classify, LOCK_TIMED_OUT, parksAtAttempt, PermanentError } from "./retry.ts";
 import { type EndpointRules, type IgnoredReason, judge } from "./rules.ts";
 import * as transitions from "./transitions.ts";
 import type { Claim, Delivery } from "./transitions.ts";
@@ -90,9 +90,12 @@ export async function processClaim(
     } catch (error) {
       if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
       const failure = classify(error);
+      // Whoever was waited for in vain may hold on for long, and others wait behind this event.
+      const inVain = failure.code === LOCK_TIMED_OUT;
       // One more wait for a lock must leave the time to record that it was in vain.
       const timeLeft = isNameTrouble(error) || policy.workMs() > policy.timeouts.lockTimeoutMs;
-      const retry = failure.kind === "contention" && attempt < TRIES_IN_ONE_ATTEMPT && timeLeft;
+      const again = failure.kind === "contention" && !inVain && attempt < TRIES_IN_ONE_ATTEMPT;
+      const retry = again && timeLeft;
       if (!retry) return recordFailure(db, claim, failure, policy);
     }
   }

@@ -36,6 +36,8 @@ export interface Failure {
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const CONTENTION = /^40|^55P03$/;
+/** A lock was waited for in vain. */
+export const LOCK_TIMED_OUT = "55P03";
 /** A statement took too long. */
 export const TIMED_OUT = "57014";
 const INFRASTRUCTURE = /^(?:08|53|57(?!014)|25006)/;

@@ -13,6 +13,7 @@ import {
   whileAnother,
 } from "../worker/disturbances.ts";
 import { anInvoiceEvent, openTestbed, query } from "../worker/testbed.ts";
+import { waits } from "../worker/waiting.ts";
 
 const OPEN_INVOICE = "insert into invoices (id, status) values ('in_held', 'open')";
 const HOLD_INVOICE = "select from invoices where id = 'in_held' for update";
@@ -121,6 +122,31 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
     });
   });
 });
+
+test.each(["on", "off"])(
+  "a tick puts off the event of a held invoice, and books its neighbours, PROCESS_BATCH=%s",
+  async (PROCESS_BATCH) => {
+    let calls = 0;
+    const endpoints = bookAfter((_, call) => (calls = call));
+    const inbox = await openTestbed({ endpoints, env: { RECEIVE_MODE: "async" } });
+    await inbox.rows(OPEN_INVOICE);
+    const held = aPayment();
+    for (const event of [held, anInvoiceEvent(), anInvoiceEvent()]) await waits(inbox, { event });
+    await whileAnother(inbox, async (other) => {
+      await other.query(HOLD_INVOICE);
+      expect(await inbox.tick({ PROCESS_BATCH, LOCK_TIMEOUT_MS: "200" })).toMatchObject({
+        processed: 2,
+        failed: 1,
+      });
+    });
+    // Together, where that is tried, and apart. Another wait would be in vain as well.
+    expect(calls).toBe(PROCESS_BATCH === "on" ? 6 : 3);
+    expect(await progress(inbox, held.id)).toMatchObject({ attempts: 0, last_error: "55P03" });
+    await inbox.rows("update webhook_inbox set available_at = now()");
+    expect(await inbox.tick()).toMatchObject({ processed: 1 });
+    expect(await inbox.books()).toMatchObject({ entries: 3, messages: 3 });
+  },
+);
 
 test("fifty deliveries at once over five connections: some 5xx, no hang, nothing lost or doubled", async () => {
   const role = `few_${crypto.randomUUID().slice(0, 8)}`;
