@@ -8,6 +8,7 @@
 import { sql } from "drizzle-orm";
 import {
   type Connection,
+  DatabaseUnavailable,
   isNameTrouble,
   type Result,
   type Row,
@@ -72,7 +73,7 @@ export async function inTransaction<R>(
     return ending.value;
   } catch (error) {
     rollback(db);
-    throw error;
+    throw orLost(db, error);
   }
 }
 
@@ -165,7 +166,7 @@ export async function inOneFlight(
       return results.slice(1, -1).map(({ rows }) => rows);
     } catch (error) {
       rollback(db);
-      throw error;
+      throw orLost(db, error);
     }
   };
   return once().catch((error: unknown) => {
@@ -218,6 +219,12 @@ function shorterTimeout({ statementTimeoutMs, remainingMs }: Timeouts): Statemen
   const leftMs = remainingMs?.() ?? statementTimeoutMs;
   if (leftMs >= statementTimeoutMs) return [];
   return [{ text: `set local statement_timeout = '${Math.max(1, Math.floor(leftMs))}'` }];
+}
+
+/** Whatever a driver says of a socket that is gone. */
+function orLost(db: Connection, error: unknown): unknown {
+  if (!db.isLost() || error instanceof DatabaseUnavailable) return error;
+  return new DatabaseUnavailable("the connection was lost", { cause: error });
 }
 
 function rollback(db: Connection): void {

@@ -23,7 +23,10 @@ export type Unread = "too_large" | "too_slow" | "cut_short";
 
 /** @returns why not, when a body is not complete within the limits; its rest is not read. */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array | Unread> {
-  if (Number(request.headers.get("content-length") ?? 0) > limits.bytes) return "too_large";
+  if (Number(request.headers.get("content-length") ?? 0) > limits.bytes) {
+    request.body?.cancel().catch(() => undefined);
+    return "too_large";
+  }
   if (!request.body) return new Uint8Array();
 
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();

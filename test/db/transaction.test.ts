@@ -1,7 +1,8 @@
 /** Nothing is answered as done that was not committed: not a write unsent, not a BEGIN or COMMIT failed. */
 import { sql } from "drizzle-orm";
 import { describe, expect, inject, test } from "vitest";
-import { inTransaction } from "../../src/db/transaction.ts";
+import type { Connection } from "../../src/db/connect.ts";
+import { inOneFlight, inTransaction } from "../../src/db/transaction.ts";
 import { withConnection } from "../../src/db/with-connection.ts";
 import { type Fate, type Message, startProxy } from "../local/proxy.ts";
 import { bookWith, NOTHING_BOOKED, ONE_BOOKING, progress } from "../worker/disturbances.ts";
@@ -138,6 +139,31 @@ describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
     await inbox.rows("drop trigger refuse on outbox");
     expect(await inbox.deliver(event)).toMatchObject({ status: 200, outcome: "processed" });
     expect(await inbox.books()).toEqual(ONE_BOOKING);
+  });
+
+  test("a connection that is cut is named as that, whatever was under way", async () => {
+    await using proxy = await startProxy(inject("postgresUrl"), {
+      fate: ({ from, bytes }) =>
+        from === "client" && bytes.includes("pg_sleep") ? "cut before" : "pass",
+    });
+    const inbox = await openTestbed();
+    const database = {
+      connectionString: proxy.route(inbox.databaseUrl),
+      pipeline: PIPELINE === "on",
+    };
+    const time = { deadlineMs: 9_000, afterwards: () => undefined };
+    const timeouts = { lockTimeoutMs: 1_000, statementTimeoutMs: 2_000 };
+    const asleep = sql`select pg_sleep(0)`;
+    const lost = { name: "DatabaseUnavailable", message: expect.stringContaining("lost") };
+    for (const work of [
+      (db: Connection) => inOneFlight(db, timeouts, [asleep]),
+      (db: Connection) => inTransaction(db, timeouts, [asleep], () => expect.unreachable()),
+      (db: Connection) =>
+        inTransaction(db, timeouts, [], () => Promise.resolve({ commit: [asleep], value: null })),
+    ]) {
+      const working = withConnection(database, time, ({ db }) => work(db));
+      await expect(working).rejects.toMatchObject(lost);
+    }
   });
 
   test("the settings of a transaction end with it, whether it is kept or not", async () => {
