@@ -79,7 +79,8 @@ test.each([
   ["read", readClaimed, 50],
   ["given back", (claims: readonly Claim[]) => release(claims), 50],
   ["marked alone", ([one]: readonly Claim[]) => mark(one ?? NOBODY), 1],
-  ["marked, or refused", ([one]: readonly Claim[]) => markOrFail(one ?? NOBODY), 1],
+  // An upsert, which looks for the row as if it were new, and then for the one that is there.
+  ["marked, or refused", ([one]: readonly Claim[]) => markOrFail(one ?? NOBODY), 2],
 ] as const)("of claimed events that are %s", async (_, writeOf, claimed) => {
   const inbox = await openTestbed();
   await inbox.rows("alter table webhook_inbox set (autovacuum_enabled = false)");

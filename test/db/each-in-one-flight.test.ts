@@ -3,8 +3,10 @@ import { sql } from "drizzle-orm";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, sqlStateOf, type Write } from "../../src/db/connect.ts";
 import { eachInOneFlight, insideTransaction } from "../../src/db/transaction.ts";
+import { markOrFail, NOT_MARKED } from "../../src/inbox/transitions.ts";
 import { startProxy } from "../local/proxy.ts";
 import { openTestbed } from "../worker/testbed.ts";
+import { waits } from "../worker/waiting.ts";
 
 const timeouts = { lockTimeoutMs: 1_000, statementTimeoutMs: 5_000 };
 
@@ -100,4 +102,26 @@ test("a BEGIN that is lost on its way lets nothing commit by itself", async () =
 test("of none, nothing is sent", async () => {
   const { open } = await openNotes();
   expect(await eachInOneFlight(await open(), timeouts, [])).toEqual([]);
+});
+
+test.each([
+  ["is gone", "delete from webhook_inbox"],
+  ["somebody else claimed", "update webhook_inbox set fence = fence + 1"],
+  ["is settled", "update webhook_inbox set processed_at = now(), outcome = 'processed'"],
+  ["is parked", "update webhook_inbox set parked_at = now(), last_error = 'Crashed'"],
+])("a mark of a row that %s ends its transaction, and changes nothing", async (_, change) => {
+  const inbox = await openTestbed();
+  const { id: eventId } = await waits(inbox);
+  await inbox.rows(change);
+  const before = await inbox.rows("select * from webhook_inbox");
+  const db = await connect(
+    { connectionString: inbox.databaseUrl, pipeline: true, prepare: true },
+    new AbortController().signal,
+  );
+  onTestFinished(() => db.close());
+  const [end] = await eachInOneFlight(db, timeouts, [
+    [markOrFail({ endpoint: "billing", eventId, fence: 0 })],
+  ]);
+  expect({ at: end?.at, state: sqlStateOf(end?.error) }).toEqual({ at: 0, state: NOT_MARKED });
+  expect(await inbox.rows("select * from webhook_inbox")).toEqual(before);
 });
