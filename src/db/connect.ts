@@ -130,31 +130,36 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     }
     return results;
   };
-  const startInTurn = (statement: Statement): Promise<Result> => {
-    const started = last.then(async () => {
-      const [result] = await Promise.all(start([statement]));
+  const asOnePacket = <T>(write: () => T): T => {
+    stream.cork();
+    try {
+      return write();
+    } finally {
+      stream.uncork();
+    }
+  };
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work);
+    last = done.catch(() => undefined);
+    return done;
+  };
+  const startInTurn = (statement: Statement): Promise<Result> =>
+    inTurn(async () => {
+      const [result] = await Promise.all(asOnePacket(() => start([statement])));
       if (!result) throw new Error("Bug! A statement without a result.");
       return result;
     });
-    last = started.catch(() => undefined);
-    return started;
-  };
 
   return {
-    openTx: (before) => openTx(client, before),
+    openTx: (before) => openTx(client, before, database.pipeline ? (read) => read() : inTurn),
     compile,
     pipelines: database.pipeline,
     send: (statements) => {
-      stream.cork();
-      try {
-        const results = database.pipeline
-          ? flightsOf(statements).flatMap(start)
-          : statements.map(startInTurn);
-        last = Promise.allSettled(results);
-        return results;
-      } finally {
-        stream.uncork();
-      }
+      const results = database.pipeline
+        ? asOnePacket(() => flightsOf(statements).flatMap(start))
+        : statements.map(startInTurn);
+      last = Promise.allSettled(results);
+      return results;
     },
     inTransaction: () => client.getTransactionStatus() === "T",
     isLost: () => lost,
@@ -219,13 +224,17 @@ function openClient({ connectionString, pipeline }: Database): Client {
  * It must be a transaction object: on a plain client, a nested `transaction()` would commit ours.
  * What a handler left running must not slip into the next transaction of the connection.
  */
-function openTx(client: Client, before: () => void): { tx: Tx; end: () => void } {
+function openTx(
+  client: Client,
+  before: () => void,
+  inTurn: (read: () => Promise<Result>) => Promise<Result>,
+): { tx: Tx; end: () => void } {
   let ended = false;
   const query = (config: QueryConfig, values?: unknown[]): Promise<Result> => {
     if (ended) throw new TypeError("A handler's statement came after its transaction.");
     refuseTransactionControl(config.text);
     before();
-    return client.query(oneStatement(config), values);
+    return inTurn(() => client.query(oneStatement(config), values));
   };
   const guarded = new Proxy(client, {
     get: (target, key): unknown => (key === "query" ? query : Reflect.get(target, key)),

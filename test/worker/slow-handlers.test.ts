@@ -24,19 +24,22 @@ test("one that never ends is recorded in time, attempt by attempt, and parked at
   expect(await inbox.books()).toEqual(NOTHING_BOOKED);
 });
 
-test("statements that are slow only together are cut in time to be recorded", async () => {
-  const endpoints = bookAfter(async (tx) => {
-    await tx.execute(sql`select pg_sleep(4.5)`);
-    await tx.execute(sql`select pg_sleep(4.5)`);
-  });
-  const inbox = await openTestbed({ endpoints });
-  const event = anInvoiceEvent();
+test.concurrent.each(["on", "off"])(
+  "with PIPELINE=%s, statements that are slow only together are cut in time to be recorded",
+  async (PIPELINE) => {
+    const endpoints = bookAfter(async (tx) => {
+      await tx.execute(sql`select pg_sleep(4.5)`);
+      await tx.execute(sql`select pg_sleep(4.5)`);
+    });
+    const inbox = await openTestbed({ endpoints, env: { PIPELINE } });
+    const event = anInvoiceEvent();
 
-  expect(await inbox.deliver(event)).toMatchObject({ status: 500, outcome: "failed" });
-  const { last_error } = await progress(inbox, event.id);
-  expect(["57014", "HandlerTooSlow"]).toContain(last_error);
-  expect(await inbox.books()).toEqual(NOTHING_BOOKED);
-});
+    expect(await inbox.deliver(event)).toMatchObject({ status: 500, outcome: "failed" });
+    const { last_error } = await progress(inbox, event.id);
+    expect(["57014", "HandlerTooSlow"]).toContain(last_error);
+    expect(await inbox.books()).toEqual(NOTHING_BOOKED);
+  },
+);
 
 test("what a failed handler left running does not slip into the next transaction", async () => {
   const straggler = Promise.withResolvers<unknown>();
