@@ -35,7 +35,7 @@ const inbox: Ban = {
 const outbox: Ban = { ...inbox, regex: "^\\.{1,2}/(.*/)?outbox/" };
 const driver: Ban = {
   regex: "^(pg|pg/.*|@neondatabase/.*|drizzle-orm/(node-postgres|neon).*)$",
-  message: "Only db/connect.ts, and db/flight.ts for it, know a driver.",
+  message: "Only db/connect.ts, with db/flight.ts and db/neon.ts for it, knows a driver.",
 };
 const stripeSdk: Ban = {
   regex: "^stripe$",
@@ -99,7 +99,14 @@ export default defineConfig({
       hono,
     ),
     floor(["src/db/**"], doors, business, mechanisms, driver, stripeSdk, hono),
-    floor(["src/db/connect.ts", "src/db/flight.ts"], doors, business, mechanisms, stripeSdk, hono),
+    floor(
+      ["src/db/connect.ts", "src/db/flight.ts", "src/db/neon.ts"],
+      doors,
+      business,
+      mechanisms,
+      stripeSdk,
+      hono,
+    ),
   ],
   ignorePatterns: ["drizzle"],
 });

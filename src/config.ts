@@ -159,7 +159,7 @@ export function readSettings(env: Env): Settings {
   };
   return {
     database: {
-      connectionString: readConnectionString(env),
+      ...readRoad(env),
       pipeline: isPipelined(settings),
       prepare: settings.PREPARE === "on",
     },
@@ -198,7 +198,7 @@ export function readDatabase(env: Env): Database {
   const pipeline = v.safeParse(Vars.entries.PIPELINE, env["PIPELINE"]);
   if (!pipeline.success) throw new InvalidSetting("PIPELINE", expectation("PIPELINE"));
   return {
-    connectionString: readConnectionString(env),
+    ...readRoad(env),
     pipeline: isPipelined({ PIPELINE: pipeline.output }),
   };
 }
@@ -348,12 +348,62 @@ export function readQueue(env: Env): Queue | null {
   return queue.output;
 }
 
-function readConnectionString(env: Env): string {
+/** Hyperdrive where it is bound, even if DATABASE_URL is set as well; else a WebSocket. */
+function readRoad(env: Env): Pick<Database, "connectionString" | "webSocket"> {
+  if (env["HYPERDRIVE"] === undefined && env["DATABASE_URL"] !== undefined) {
+    return { connectionString: readDatabaseUrl(env), webSocket: { proxy: readProxy(env) } };
+  }
   const hyperdrive = v.safeParse(Hyperdrive, env["HYPERDRIVE"]);
   if (!hyperdrive.success) {
-    throw new InvalidSetting("HYPERDRIVE", "is not bound: see [[hyperdrive]] in wrangler.toml");
+    throw new InvalidSetting(
+      "HYPERDRIVE",
+      "is not bound, and DATABASE_URL not set: see [[hyperdrive]] in wrangler.toml",
+    );
   }
-  return hyperdrive.output.connectionString;
+  return { connectionString: hyperdrive.output.connectionString };
+}
+
+/** Whether there is one, and Hyperdrive is bound as well. */
+export function hasUnusedDatabaseUrl(env: Env): boolean {
+  return env["HYPERDRIVE"] !== undefined && env["DATABASE_URL"] !== undefined;
+}
+
+function readDatabaseUrl(env: Env): string {
+  const given = env["DATABASE_URL"];
+  const text = typeof given === "string" ? given.trim() : "";
+  const parts = placeOf(text);
+  if (parts && [parts.hostname, parts.username, parts.pathname.slice(1)].every(Boolean)) {
+    return text;
+  }
+  throw new InvalidSetting(
+    "DATABASE_URL",
+    "must be a connection string as Neon shows it, with role, host and database; what is special in them is percent-encoded",
+  );
+}
+
+/** Null: it is none, or something in it cannot be decoded. */
+function placeOf(text: string): URL | null {
+  const url = URL.parse(text);
+  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol)) return null;
+  try {
+    decodeURIComponent(url.username + url.password + url.pathname);
+    return url;
+  } catch {
+    return null;
+  }
+}
+
+/** Without TLS, a password would be there for everybody to read. */
+function readProxy(env: Env): URL | null {
+  const given = env["NEON_WS_PROXY"];
+  if (given === undefined) return null;
+  const url = typeof given === "string" ? URL.parse(given) : null;
+  const isHere = url !== null && /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname);
+  if (url?.protocol === "wss:" || (isHere && url.protocol === "ws:")) return url;
+  throw new InvalidSetting(
+    "NEON_WS_PROXY",
+    "must be a wss:// URL; ws:// only leads to this very machine",
+  );
 }
 
 function expectation(setting: string): string {

@@ -1,6 +1,7 @@
 /** What the operator's commands have in common: which database, from when on, and how they fail. */
 import { InvalidSetting } from "../config.ts";
-import { type Connection, connect, DatabaseUnavailable, sqlStateOf } from "../db/connect.ts";
+import { type Connection, connect, DatabaseUnavailable } from "../db/connect.ts";
+import { sqlStateOf } from "../db/postgres-errors.ts";
 import { errorClass } from "../log.ts";
 import { CallFailed } from "../stripe/api.ts";
 

@@ -1,20 +1,23 @@
 /**
- * A connection for one piece of work, and the only file that knows a driver.
+ * A connection for one piece of work; with `flight.ts` and `neon.ts`, all that knows a driver.
  *
  * Statements are started in the order given and share a round trip (`pg`'s pipeline mode).
  * Each is compiled and its parameters encoded before any of a flight is sent: a statement that the
  * driver refused locally would never reach the server, while the COMMIT behind it would.
  *
- * Hyperdrive is the only road built so far; Neon's serverless driver has its place in `openClient`.
+ * Two roads lead to the database: Hyperdrive by `pg`, and a WebSocket by Neon's serverless driver.
+ * Which one it is, nothing else knows.
  */
 import { fillPlaceholders, type Query, type SQL, type SQLWrapper } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type NodePgSession, NodePgTransaction } from "drizzle-orm/node-postgres/session";
 import { PgDialect } from "drizzle-orm/pg-core";
-import { Client, DatabaseError, type QueryConfig } from "pg";
+import { Client, type QueryConfig } from "pg";
 import { prepareValue } from "pg/lib/utils.js";
 import { corkable, type Stream } from "./corkable.ts";
 import { Flight, type FlightQuery } from "./flight.ts";
+import { openOverWebSocket } from "./neon.ts";
+import { isNameTrouble } from "./postgres-errors.ts";
 import { RowWrite } from "./row-write.ts";
 import { StatementNames } from "./statement-names.ts";
 import { Filled } from "./template.ts";
@@ -26,6 +29,8 @@ export interface Database {
   readonly pipeline: boolean;
   /** Whether Postgres is asked to keep the plans of statements that recur; by default not. */
   readonly prepare?: boolean;
+  /** Present: by Neon's serverless driver, which pipelines nothing; a proxy of null is Neon's own. */
+  readonly webSocket?: { readonly proxy: URL | null };
 }
 
 /** Drizzle's transaction object: what a handler reads through, and builds its writes with. */
@@ -80,6 +85,8 @@ export interface Connection {
   readonly close: () => Promise<void>;
 }
 
+const APPLICATION_NAME = "stripe-inbox";
+
 /** What a close may take: the statements behind an answer, within Workers' 30 s of `waitUntil`. */
 const CLOSE_WITHIN_MS = 10_000;
 
@@ -93,7 +100,7 @@ const dialect = new PgDialect();
  * @throws DatabaseUnavailable
  */
 export async function connect(database: Database, deadline: AbortSignal): Promise<Connection> {
-  const client = openClient(database);
+  const client = await openClient(database);
   const stream = corkable(streamOf(client));
   let lost = false;
   const markLost = (): void => {
@@ -108,12 +115,14 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
   client.on("error", markLost);
   client.on("end", markLost);
   try {
+    deadline.throwIfAborted();
     await client.connect();
   } catch (error) {
     cut();
     throw new DatabaseUnavailable("it cannot be connected to", { cause: error });
   }
 
+  const pipelines = database.pipeline && !database.webSocket;
   let last: Promise<unknown> = Promise.resolve();
   const names = database.prepare ? new StatementNames(database.connectionString) : null;
   const start = (statements: readonly Statement[]): readonly Promise<Result>[] => {
@@ -151,11 +160,11 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     });
 
   return {
-    openTx: (before) => openTx(client, before, database.pipeline ? (read) => read() : inTurn),
+    openTx: (before) => openTx(client, before, pipelines ? (read) => read() : inTurn),
     compile,
-    pipelines: database.pipeline,
+    pipelines,
     send: (statements) => {
-      const results = database.pipeline
+      const results = pipelines
         ? asOnePacket(() => flightsOf(statements).flatMap(start))
         : statements.map(startInTurn);
       last = Promise.allSettled(results);
@@ -171,29 +180,6 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
       clearTimeout(timer);
     },
   };
-}
-
-/** The SQLSTATE behind an error, through whatever wraps it; null when Postgres did not speak. */
-export function sqlStateOf(error: unknown): string | null {
-  return databaseErrorOf(error)?.code ?? null;
-}
-
-/**
- * Whether a statement failed by its name alone: the server does not know it, knows it already, or
- * prepared it before a column's type changed. Nothing of it was done, and without a name it will be.
- * https://www.postgresql.org/docs/current/errcodes-appendix.html
- */
-export function isNameTrouble(error: unknown): boolean {
-  const { code, routine } = databaseErrorOf(error) ?? {};
-  const isOutdated = code === "0A000" && routine === "RevalidateCachedQuery";
-  return isOutdated || code === "26000" || code === "42P05";
-}
-
-function databaseErrorOf(error: unknown): DatabaseError | null {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof DatabaseError) return cause;
-  }
-  return null;
 }
 
 function toQuery(
@@ -215,8 +201,10 @@ function flightsOf(statements: readonly Statement[]): Statement[][] {
   return flights;
 }
 
-function openClient({ connectionString, pipeline }: Database): Client {
-  return new Client({ connectionString, pipeline, application_name: "stripe-inbox" });
+async function openClient({ connectionString, pipeline, webSocket }: Database): Promise<Client> {
+  return webSocket
+    ? openOverWebSocket(connectionString, webSocket.proxy, APPLICATION_NAME)
+    : new Client({ connectionString, pipeline, application_name: APPLICATION_NAME });
 }
 
 /**

@@ -9,13 +9,13 @@ import { sql } from "drizzle-orm";
 import {
   type Connection,
   DatabaseUnavailable,
-  isNameTrouble,
   type Result,
   type Row,
   type Statement,
   type Tx,
   type Write,
 } from "./connect.ts";
+import { isNameTrouble } from "./postgres-errors.ts";
 
 export interface Timeouts {
   readonly lockTimeoutMs: number;

@@ -1,6 +1,6 @@
 /** What stands between the Worker and the database, told by what becomes of our statements. */
 import { sql } from "drizzle-orm";
-import type { Connection } from "../db/connect.ts";
+import type { Connection, Database } from "../db/connect.ts";
 import { textOf } from "../db/rows.ts";
 import * as schema from "../db/schema.ts";
 import { inOneFlight } from "../db/transaction.ts";
@@ -16,11 +16,11 @@ const FLIGHT = 8;
 export async function examineBetween(
   db: Connection,
   findings: Finding[],
-  { pipelined }: { readonly pipelined: boolean },
+  road: Pick<Database, "pipeline" | "webSocket">,
 ): Promise<void> {
   await lookAt(db, findings, "transactions", () => transactions(db));
   await lookAt(db, findings, "transaction-local settings", () => localSettings(db));
-  await lookAt(db, findings, "pipelining", () => pipelining(db, pipelined));
+  await lookAt(db, findings, "pipelining", () => pipelining(db, road));
   await lookAt(db, findings, "query caching", () => caching(db));
 }
 
@@ -76,7 +76,10 @@ async function localSettings(db: Connection): Promise<Finding> {
   return ok(check, "they hold inside, and end with it");
 }
 
-async function pipelining(db: Connection, pipelined: boolean): Promise<Finding> {
+async function pipelining(
+  db: Connection,
+  { pipeline, webSocket }: Pick<Database, "pipeline" | "webSocket">,
+): Promise<Finding> {
   const check = "pipelining";
   const one = db.compile(sql`select 1`);
   await Promise.all(db.send([one]));
@@ -95,7 +98,8 @@ async function pipelining(db: Connection, pipelined: boolean): Promise<Finding> 
   }
   const trips = (together / Math.max(tripMs, 0.1)).toFixed(1);
   const seen = `a round trip takes ${tripMs.toFixed(1)} ms; ${FLIGHT} statements at once take ${together} ms`;
-  if (!pipelined) return warn(check, `off; ${seen}`, "Without PIPELINE = off, answers come sooner");
+  if (webSocket) return ok(check, `none through a WebSocket; ${seen}`);
+  if (!pipeline) return warn(check, `off; ${seen}`, "Without PIPELINE = off, answers come sooner");
   // Too short to tell from noise.
   if (tripMs >= 3 && together > (FLIGHT / 2) * tripMs) {
     return warn(

@@ -49,21 +49,20 @@ async function throughDatabase(
     if (!(error instanceof InvalidSetting)) throw error;
     return [refused(check, env, error)];
   }
-  const { pipeline: pipelined } = database;
+  const road = database.webSocket ? "DATABASE_URL" : "Hyperdrive's";
   const seen: Finding[] = [];
   try {
     await withConnection(database, { deadlineMs: DEADLINE_MS, afterwards }, async ({ db }) => {
       await examineDatabase(db, seen);
-      await examineBetween(db, seen, { pipelined });
+      await examineBetween(db, seen, database);
       await lookAt(db, seen, "crons", () => examineCrons(db, sweeping));
     });
     return [ok(check, "it answers"), ...seen];
   } catch (error) {
-    const { error: name, sqlstate, detail } = explain(error);
+    const { error: name, sqlstate, detail, todo } = explain(error);
     const code = sqlstate === undefined ? "" : ` (SQLSTATE ${sqlstate})`;
     const found = `${detail ?? name}${code}`;
-    const todo =
-      "Is it up, does the connection string of Hyperdrive lead there, is the password right?";
-    return [fail(check, found, todo), ...seen];
+    const look = `Is it up, does the connection string (${road}) lead there, is the password right?`;
+    return [fail(check, found, typeof todo === "string" ? todo : look), ...seen];
   }
 }

@@ -1,6 +1,7 @@
 /** How the database is looked at, and what it means when that is refused. */
 import type { SQL } from "drizzle-orm";
-import { type Connection, DatabaseUnavailable, type Row, sqlStateOf } from "../db/connect.ts";
+import { type Connection, DatabaseUnavailable, type Row } from "../db/connect.ts";
+import { sqlStateOf } from "../db/postgres-errors.ts";
 import { fail, type Finding, skipped } from "./finding.ts";
 
 /** Values that no other setting has by chance. */

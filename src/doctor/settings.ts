@@ -2,7 +2,9 @@
 import {
   type Env,
   hasStripeApiKey,
+  hasUnusedDatabaseUrl,
   InvalidSetting,
+  readDatabase,
   readQueue,
   readSecrets,
   readSettings,
@@ -22,6 +24,7 @@ export function examineSettings(endpoints: Endpoints, env: Env): readonly Findin
     unusable === null
       ? ok("settings", "every setting is usable")
       : fail("settings", unusable.message, mend(unusable)),
+    road(env),
     ...tables.map(([name, endpoint]) => secret(name, endpoint, env)),
     ...tables.map(([name, endpoint]) => livemode(name, endpoint, env)),
     apiKey(env),
@@ -50,6 +53,33 @@ export function refused(check: string, env: Env, refusal: InvalidSetting): Findi
 }
 
 const mend = ({ setting }: InvalidSetting): string => `Put ${setting} right, and deploy`;
+
+const NEON_WITHOUT_POOLER = /^(?!.*-pooler\.).*\.neon\.tech$/;
+
+/** How the database is reached. */
+function road(env: Env): Finding {
+  const check = "road to the database";
+  return named(check, env, () => {
+    const { connectionString, webSocket } = readDatabase(env);
+    if (hasUnusedDatabaseUrl(env)) {
+      return warn(
+        check,
+        "Hyperdrive; DATABASE_URL is set, too, and not used",
+        "npx wrangler secret delete DATABASE_URL, or take [[hyperdrive]] out of wrangler.toml",
+      );
+    }
+    if (!webSocket) return ok(check, "Hyperdrive");
+    if (!webSocket.proxy && NEON_WITHOUT_POOLER.test(new URL(connectionString).hostname)) {
+      return warn(
+        check,
+        "DATABASE_URL leads past Neon's pooler, and each delivery takes a connection",
+        "Take the host name with -pooler for it: npx wrangler secret put DATABASE_URL",
+      );
+    }
+    const by = webSocket.proxy ? "NEON_WS_PROXY" : "Neon's proxy";
+    return ok(check, `DATABASE_URL, through a WebSocket of ${by}`);
+  });
+}
 
 function secret(name: string, endpoint: Endpoint, env: Env): Finding {
   const check = `secret of ${name}`;

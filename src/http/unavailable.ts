@@ -11,7 +11,7 @@ export interface Unavailable {
 
 /** @param acted whether something was to be done by it. */
 export function unavailableFor(fault: unknown, acted: boolean): Unavailable {
-  const { error, detail, sqlstate } = explain(fault);
+  const { error, detail, sqlstate, todo } = explain(fault);
   const state = typeof sqlstate === "string" ? sqlstate : undefined;
   const said = state === undefined ? String(error) : `Postgres refused it (SQLSTATE ${state}).`;
   return {
@@ -20,7 +20,9 @@ export function unavailableFor(fault: unknown, acted: boolean): Unavailable {
     todo:
       fault instanceof InvalidSetting
         ? `Put ${fault.setting} right, and deploy.`
-        : todoFor(state, acted),
+        : typeof todo === "string"
+          ? todo
+          : todoFor(state, acted),
   };
 }
 

@@ -2,13 +2,8 @@
  * One event, in the transaction that settles it: judged by its endpoint's rules, and worked on by
  * its handler.
  */
-import {
-  type Connection,
-  DatabaseUnavailable,
-  isNameTrouble,
-  type Row,
-  type Tx,
-} from "../db/connect.ts";
+import { type Connection, DatabaseUnavailable, type Row, type Tx } from "../db/connect.ts";
+import { isNameTrouble } from "../db/postgres-errors.ts";
 import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { log } from "../log.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";

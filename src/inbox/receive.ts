@@ -4,13 +4,8 @@
  * The inbox row is written in the transaction of its effects, already marked: the primary key is
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
-import {
-  type Connection,
-  DatabaseUnavailable,
-  isNameTrouble,
-  type Row,
-  type Write,
-} from "../db/connect.ts";
+import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
+import { isNameTrouble } from "../db/postgres-errors.ts";
 import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { storedEvent, workOn } from "./process.ts";
 import { classify, type Failure, parksAtAttempt } from "./retry.ts";

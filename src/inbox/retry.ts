@@ -1,7 +1,8 @@
 /**
  * Pure: what kind of failure an error is, and what becomes of an event that failed with it.
  */
-import { DatabaseUnavailable, isNameTrouble, sqlStateOf } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/connect.ts";
+import { isNameTrouble, sqlStateOf } from "../db/postgres-errors.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
 import { NoTimeLeft } from "./handler.ts";

@@ -6,7 +6,7 @@ import type { Endpoints } from "../../src/endpoints.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
 import { billingUrl, webhookEndpoint } from "../local/stripe-endpoints.ts";
 import { anOperator, type Operator } from "../worker/operator.ts";
-import type { Testbed } from "../worker/testbed.ts";
+import type { Road, Testbed } from "../worker/testbed.ts";
 
 /** Where the testbed answers. */
 export const HERE = "https://inbox.test";
@@ -51,6 +51,7 @@ export async function aDeployment(
     /** Another database than a new one, of which nothing is expected. */
     readonly databaseUrl?: string;
     readonly route?: (databaseUrl: string) => string;
+    readonly road?: Road;
   } = {},
 ): Promise<Deployment> {
   const { env: over, api: apiOptions, ...others } = options;

@@ -1,7 +1,8 @@
 /** Transactions that share a flight: each ends by itself, whatever becomes of those beside it. */
 import { sql } from "drizzle-orm";
 import { expect, onTestFinished, test } from "vitest";
-import { connect, sqlStateOf, type Write } from "../../src/db/connect.ts";
+import { connect, type Write } from "../../src/db/connect.ts";
+import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { eachInOneFlight, insideTransaction } from "../../src/db/transaction.ts";
 import { markOrFail, NOT_MARKED } from "../../src/inbox/transitions.ts";
 import { startProxy } from "../local/proxy.ts";

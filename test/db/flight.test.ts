@@ -1,7 +1,8 @@
 /** Statements that share a Sync: what one that fails means to the others, and who hears of it. */
 import { sql } from "drizzle-orm";
 import { expect, onTestFinished, test } from "vitest";
-import { connect, type Connection, sqlStateOf, type Statement } from "../../src/db/connect.ts";
+import { connect, type Connection, type Statement } from "../../src/db/connect.ts";
+import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { openTestbed } from "../worker/testbed.ts";
 
 /** Outside of a transaction, unless the statements make one. */

@@ -7,7 +7,10 @@ import { NoTimeLeft } from "../../src/inbox/handler.ts";
 import { classify, parksAtAttempt, PermanentError } from "../../src/inbox/retry.ts";
 
 function fromPostgres(sqlstate: string): DatabaseError {
-  return Object.assign(new DatabaseError("refused", 0, "error"), { code: sqlstate });
+  return Object.assign(new DatabaseError("refused", 0, "error"), {
+    severity: "ERROR",
+    code: sqlstate,
+  });
 }
 
 function inTheOpening(cause: Error): OpeningFailed {

@@ -4,7 +4,7 @@
  */
 import type { ExecutionContext } from "hono";
 import { Client } from "pg";
-import { inject, vi } from "vitest";
+import { inject, type ProvidedContext, vi } from "vitest";
 import { createApp } from "../../src/app.ts";
 import { tick, type TickCounts } from "../../src/cron.ts";
 import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
@@ -55,6 +55,19 @@ export interface Books {
   readonly discrepancies: number;
 }
 
+/** How the receiver gets to its database: through Hyperdrive, or a WebSocket by Neon's driver. */
+export type Road = ProvidedContext["road"];
+
+/** The bindings that lead there. */
+export function roadTo(
+  databaseUrl: string,
+  road: Road = inject("road"),
+): Readonly<Record<string, unknown>> {
+  return road === "hyperdrive"
+    ? { HYPERDRIVE: { connectionString: databaseUrl } }
+    : { DATABASE_URL: databaseUrl, NEON_WS_PROXY: inject("bridgeUrl") };
+}
+
 /**
  * @param options.env settings over the defaults of a working receiver; undefined removes one.
  * @param options.databaseUrl another way to the same database, through a proxy for instance.
@@ -68,12 +81,13 @@ export async function openTestbed(
     /** A database that is there already, instead of a new one. */
     readonly databaseUrl?: string;
     readonly route?: (databaseUrl: string) => string;
+    readonly road?: Road;
   } = {},
 ): Promise<Testbed> {
   const databaseUrl = options.databaseUrl ?? (await copyTemplate());
   const app = options.app ?? createApp(options.endpoints ?? shipped);
   const env = {
-    HYPERDRIVE: { connectionString: options.route?.(databaseUrl) ?? databaseUrl },
+    ...roadTo(options.route?.(databaseUrl) ?? databaseUrl, options.road),
     STRIPE_WEBHOOK_SECRET: SECRET,
     STRIPE_CONNECT_WEBHOOK_SECRET: CONNECT_SECRET,
     ...options.env,

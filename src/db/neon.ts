@@ -1,0 +1,101 @@
+/**
+ * Neon's serverless driver, Postgres through a WebSocket, made to behave like the `pg` of which it is
+ * an old fork: every query is one of `pg`'s own, so what is sent and how it is read are the same.
+ * It is loaded only where it is used. It sends nothing before the answer to what it sent before.
+ */
+import { type Client, Query, type QueryConfig, type Submittable } from "pg";
+
+/** What the driver's types hide, or the fork has not got. */
+interface Internals {
+  readonly connection: {
+    readonly stream: { destroy(): unknown; emit(event: "close"): unknown };
+    on(event: "readyForQuery", listener: (message: { readonly status: string }) => void): unknown;
+  };
+  query(submittable: Submittable): unknown;
+}
+
+/**
+ * A client that is not connected yet.
+ *
+ * @param connectionString as Neon shows it. What it says of TLS and of channel binding is not needed:
+ * the WebSocket is a secure one, whose certificate is verified, whatever is asked for.
+ * @param proxy another one than Neon's own, which is on the database's host.
+ */
+export async function openOverWebSocket(
+  connectionString: string,
+  proxy: URL | null,
+  applicationName: string,
+): Promise<Client> {
+  const driver = await import("@neondatabase/serverless");
+  const client = new driver.Client({
+    ...placeOf(new URL(connectionString)),
+    application_name: applicationName,
+  });
+  Object.assign(client.neonConfig, {
+    // Each query is sent as one, and at once: the driver's timer may find the socket closed.
+    coalesceWrites: false,
+    // Connected is who was let in. Otherwise the first query would be told of a wrong password.
+    pipelineConnect: false,
+    ...(proxy ? through(proxy) : {}),
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide it.
+  const hidden = client as unknown as Internals;
+  endAtOnce(hidden.connection.stream);
+  return asOfToday(hidden);
+}
+
+function placeOf(url: URL) {
+  const options = url.searchParams.get("options");
+  return {
+    host: url.hostname,
+    port: Number(url.port || 5432),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)),
+    ...(options === null ? {} : { options }),
+  };
+}
+
+function through({ host, pathname, protocol }: URL) {
+  return {
+    wsProxy: (to: string, port: number | string) => `${host}${pathname}?address=${to}:${port}`,
+    useSecureWebSocket: protocol === "wss:",
+  };
+}
+
+/** Whoever waits hears of it now: the other side may never agree to the close. */
+function endAtOnce(stream: Internals["connection"]["stream"]): void {
+  const destroy = stream.destroy.bind(stream);
+  Object.assign(stream, {
+    destroy: () => {
+      try {
+        destroy();
+      } catch {
+        // There is no socket yet, or none any more.
+      }
+      stream.emit("close");
+    },
+  });
+}
+
+function asOfToday(client: Internals): Client {
+  const { connection } = client;
+  const submit = client.query.bind(client);
+  let status: string | null = null;
+  connection.on("readyForQuery", (message) => {
+    status = message.status;
+  });
+  Object.assign(connection, { submittedNamedStatements: {} });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What is asked of it, it has now.
+  return Object.assign(client, {
+    getTransactionStatus: () => status,
+    query: (query: string | QueryConfig | Submittable, values?: unknown[]): unknown =>
+      typeof query === "object" && "submit" in query
+        ? submit(query)
+        : new Promise((resolve, reject) => {
+            const answer = (error: unknown, result: unknown): void =>
+              error ? reject(error) : resolve(result);
+            submit(new Query(query, values, answer));
+          }),
+  }) as unknown as Client;
+}
