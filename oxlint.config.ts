@@ -35,7 +35,8 @@ const inbox: Ban = {
 const outbox: Ban = { ...inbox, regex: "^\\.{1,2}/(.*/)?outbox/" };
 const driver: Ban = {
   regex: "^(pg|pg/.*|@neondatabase/.*|drizzle-orm/(node-postgres|neon).*)$",
-  message: "Only db/connect.ts, with db/flight.ts and db/neon.ts for it, knows a driver.",
+  message:
+    "Only db/connect.ts, with db/flight.ts and db/neon.ts for it, and db/migrate.ts, knows a driver.",
 };
 const stripeSdk: Ban = {
   regex: "^stripe$",
@@ -100,7 +101,7 @@ export default defineConfig({
     ),
     floor(["src/db/**"], doors, business, mechanisms, driver, stripeSdk, hono),
     floor(
-      ["src/db/connect.ts", "src/db/flight.ts", "src/db/neon.ts"],
+      ["src/db/connect.ts", "src/db/flight.ts", "src/db/neon.ts", "src/db/migrate.ts"],
       doors,
       business,
       mechanisms,

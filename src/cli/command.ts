@@ -2,6 +2,7 @@
 import { InvalidSetting } from "../config.ts";
 import { type Connection, connect, DatabaseUnavailable } from "../db/connect.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
+import { explain as explainFault } from "../faults.ts";
 import { errorClass } from "../log.ts";
 import { CallFailed } from "../stripe/api.ts";
 
@@ -53,7 +54,11 @@ function explain(error: unknown): string {
     return "This database lacks our tables: npm run db:migrate (SQLSTATE 42P01)";
   }
   const suffix = sqlState === null ? "" : ` (SQLSTATE ${sqlState})`;
-  if (error instanceof DatabaseUnavailable) return `DatabaseUnavailable: ${error.message}${suffix}`;
+  if (error instanceof DatabaseUnavailable) {
+    const { todo } = explainFault(error);
+    const what = typeof todo === "string" ? ` ${todo}` : "";
+    return `DatabaseUnavailable: ${error.message}${what}${suffix}`;
+  }
   if (error instanceof CallFailed) return explainCall(error);
   return `${errorClass(error)}${suffix}`;
 }

@@ -1,6 +1,6 @@
 /** The doctor: whether the database is there, migrated, and ours to write in. */
 import { expect, inject, test } from "vitest";
-import { migrateDatabase } from "../local/databases.ts";
+import { migrateDatabase } from "../../src/db/migrate.ts";
 import { query } from "../worker/testbed.ts";
 import {
   aDeployment,

@@ -1,17 +1,7 @@
 /** Databases within a cluster: made, migrated, and copied from a template. */
-import { join } from "node:path";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
 import { Client, escapeIdentifier } from "pg";
+import { migrateDatabase } from "../../src/db/migrate.ts";
 import type { Cluster } from "./postgres.ts";
-import { ROOT } from "./run-file.ts";
-
-/** Brings the database to the newest migration. */
-export async function migrateDatabase(databaseUrl: string): Promise<void> {
-  await withClient(databaseUrl, (client) =>
-    migrate(drizzle(client), { migrationsFolder: join(ROOT, "drizzle") }),
-  );
-}
 
 /** Makes a database, empty or as a copy of `template`, and returns its connection string. */
 export async function createDatabase(

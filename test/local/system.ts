@@ -3,7 +3,8 @@
  * order, ended in the reverse one, whatever happens in between.
  */
 import { join, relative } from "node:path";
-import { ensureDatabase, migrateDatabase } from "./databases.ts";
+import { migrateDatabase } from "../../src/db/migrate.ts";
+import { ensureDatabase } from "./databases.ts";
 import { UsageError } from "./flags.ts";
 import { findInstallation } from "./postgres-binaries.ts";
 import { startCluster } from "./postgres.ts";
