@@ -41,6 +41,19 @@ const CRASHES = { workers: WORKERS, fault } as const;
  */
 const WAYS_POOLED = ["cut after", "terminate the backend"] as const;
 
+/** Each is there with its conversation alone, statement by statement. */
+const OVER_WEBSOCKETS = ALL_PATHS.filter(({ name }) =>
+  [
+    "sync: new",
+    "sync: database refuses, failure recorded",
+    "async: receive, process after the answer",
+    "tick: processes a batch, one of it is ignored and one left alone",
+    "queue: message consumed",
+  ].includes(name),
+);
+/** What becomes of a backend, and of Postgres, is no different on another road. */
+const WAYS_WEBSOCKET = ["cut after", "kill the Worker"] as const;
+
 /** What runs in turn; the lanes run beside each other. */
 export const LANES: readonly (readonly Part[])[] = [
   [
@@ -57,6 +70,9 @@ export const LANES: readonly (readonly Part[])[] = [
     ),
   ],
   [
+    onStage("crash-websocket", { ...CRASHES, webSocket: true }, (stage, { say }) =>
+      crashPoints("Crash points, through a WebSocket", stage, OVER_WEBSOCKETS, WAYS_WEBSOCKET, say),
+    ),
     onStage("controls", { workers: CONTROL_WORKERS }, (stage) => proveControls(stage)),
     onStage("hostile", { workers: HOSTILE_WORKERS }, (stage, { seed }) =>
       proveHostileInput({ stage, seed, generated: GENERATED_INPUTS }),

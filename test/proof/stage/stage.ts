@@ -9,6 +9,7 @@ import type { StripeEvent } from "../../local/events.ts";
 import { startPgBouncer } from "../../local/pgbouncer.ts";
 import { startProxy } from "../../local/proxy.ts";
 import { startTemporaryCluster } from "../../local/temporary-cluster.ts";
+import { startWebSocketBridge } from "../../local/websocket-bridge.ts";
 import { type Books, readBooks, type Row, statementsFor } from "./books.ts";
 import { type ApiOptions, startStripeApi } from "../../local/stripe-api.ts";
 import { startQueue } from "./queue.ts";
@@ -71,12 +72,16 @@ export interface StageOptions {
         readonly vars?: Readonly<Record<string, string>>;
         /** Whether its messages leave. */
         readonly sends?: true;
+        /** Whether it goes through a WebSocket; by default, as all do. */
+        readonly webSocket?: boolean;
       }
     >
   >;
   /** How the fake Stripe API fails. */
   readonly fault?: ApiOptions["fault"];
   readonly pooled?: boolean;
+  /** Whether all Workers go through a WebSocket, and the wire is behind its bridge. */
+  readonly webSocket?: boolean;
   readonly onLog?: (line: string) => void;
 }
 
@@ -113,26 +118,31 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
     const proxy = await startProxy(before, { fate: wire.fate });
     endings.push(proxy.close);
 
+    const bridge = await startWebSocketBridge();
+    endings.push(bridge.close);
     const api = await startStripeApi(options.fault ? { fault: options.fault } : {});
     endings.push(api.close);
     const queue = await startQueue();
     endings.push(queue.close);
     const scripts = new Map<string, Promise<string>>();
-    const workers = Object.entries(options.workers).map(async ([name, { entry, vars, sends }]) => {
-      const script = scripts.get(entry) ?? bundle(entry);
-      scripts.set(entry, script);
-      return {
-        name,
-        script: await script,
-        databaseUrl: proxy.route(databaseUrl),
-        vars: {
-          ...VARS,
-          STRIPE_API_URL: api.url,
-          ...(sends ? { QUEUE_URL: queue.url } : {}),
-          ...vars,
-        },
-      };
-    });
+    const workers = Object.entries(options.workers).map(
+      async ([name, { entry, vars, sends, webSocket }]) => {
+        const script = scripts.get(entry) ?? bundle(entry);
+        scripts.set(entry, script);
+        return {
+          name,
+          script: await script,
+          databaseUrl: proxy.route(databaseUrl),
+          ...((webSocket ?? options.webSocket) ? { webSocketProxy: bridge.url } : {}),
+          vars: {
+            ...VARS,
+            STRIPE_API_URL: api.url,
+            ...(sends ? { QUEUE_URL: queue.url } : {}),
+            ...vars,
+          },
+        };
+      },
+    );
     let { onLog = () => undefined } = options;
     const workerd = await startWorkerd(await Promise.all(workers), (line) => onLog(line));
     endings.push(workerd.stop);

@@ -21,6 +21,8 @@ export interface WorkerSetup {
   /** The bundle, as `bundle` makes it. */
   readonly script: string;
   readonly databaseUrl: string;
+  /** Where the database is reached through a WebSocket of this proxy, and no Hyperdrive is bound. */
+  readonly webSocketProxy?: string;
   /** Vars and secrets. */
   readonly vars: Readonly<Record<string, string>>;
 }
@@ -76,13 +78,16 @@ export async function startWorkerd(
   const options = {
     ...convertV4MiniflareOptions({
       log: new NoOpLog(),
-      workers: workers.map(({ name, script, databaseUrl, vars }) => ({
+      workers: workers.map(({ name, script, databaseUrl, webSocketProxy, vars }) => ({
         name,
         modules: [{ type: "ESModule", path: `${name}.js`, contents: script }],
         ...(compatibility_date ? { compatibilityDate: compatibility_date } : {}),
         compatibilityFlags: compatibility_flags,
-        bindings: { ...vars },
-        hyperdrives: { HYPERDRIVE: databaseUrl },
+        ...(webSocketProxy === undefined
+          ? { bindings: { ...vars }, hyperdrives: { HYPERDRIVE: databaseUrl } }
+          : {
+              bindings: { ...vars, DATABASE_URL: databaseUrl, NEON_WS_PROXY: webSocketProxy },
+            }),
         unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       })),
     }),

@@ -1,0 +1,66 @@
+/** The road through a WebSocket, in the real workerd: a share of the crash points, and the switch. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { proveCrashPoints } from "../crash/crash-points.ts";
+import { crashSection } from "../crash/crash-report.ts";
+import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "../crash/paths.ts";
+import { openStage, type Stage } from "../stage/stage.ts";
+import { switchRoads } from "./switching.ts";
+
+const SHARE = ["sync: new", "async: receive, process after the answer", "queue: message consumed"];
+/** Prime, so that each way has its turn. */
+const EVERY = 29;
+const EVENTS_EACH = 40;
+
+let stage: Stage;
+
+beforeAll(async () => {
+  const hyperdrive = { entry: WORKERS.receiver.entry, webSocket: false };
+  const workers = { ...WORKERS, hyperdrive };
+  const opened = await openStage({ workers, fault, webSocket: true });
+  if (opened === null) throw new Error("Bug! Only a pooler can be missing.");
+  stage = opened;
+});
+
+afterAll(() => stage.stop());
+
+test.for([...PATHS, ...OUTBOUND_PATHS].filter(({ name }) => SHARE.includes(name)))(
+  "$name",
+  async (path) => {
+    const report = await proveCrashPoints(stage, path, { every: EVERY });
+    expect(report.runs).toBeGreaterThan(3);
+    expect(crashSection(path.name, [report]).failures).toEqual([]);
+  },
+);
+
+test("a deployment that is switched to the other road, and back, loses nothing and doubles nothing", async () => {
+  await stage.clear();
+  const { underWay, taken } = await switchRoads(stage, {
+    workers: ["hyperdrive", "receiver", "hyperdrive"],
+    eventsEach: EVENTS_EACH,
+    senders: 8,
+  });
+  // With traffic running, on both.
+  expect(underWay).toHaveLength(2);
+  for (const deliveries of underWay) expect(deliveries).toBeGreaterThan(0);
+  for (const worker of ["hyperdrive", "receiver"]) {
+    expect(taken.get(worker)).toBeGreaterThanOrEqual(EVENTS_EACH);
+  }
+  const [books] = await stage.rows(`select
+    (select count(*) from webhook_inbox where outcome = 'processed')::int as processed,
+    (select count(*) from webhook_inbox)::int as inbox,
+    (select count(*) from invoices where status = 'paid')::int as paid,
+    (select count(*) from ledger_entries)::int as entries,
+    (select count(*) from outbox)::int as messages,
+    (select count(*) from effects)::int as effects,
+    (select count(distinct event_id) from effects)::int as told`);
+  const all = 3 * EVENTS_EACH;
+  expect(books).toEqual({
+    processed: all,
+    inbox: all,
+    paid: all,
+    entries: all,
+    messages: all,
+    effects: all,
+    told: all,
+  });
+});
