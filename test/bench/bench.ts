@@ -12,7 +12,9 @@ import { freePort } from "../local/ports.ts";
 import type { Cluster } from "../local/postgres.ts";
 import { claimRun } from "../local/run-file.ts";
 import { startTemporaryCluster } from "../local/temporary-cluster.ts";
+import { startWebSocketBridge } from "../local/websocket-bridge.ts";
 import { startWorker } from "../local/worker.ts";
+import { bundle, startWorkerd } from "../proof/stage/workerd.ts";
 import { type Extent, readExtent } from "./extent.ts";
 import { Client } from "pg";
 
@@ -22,12 +24,16 @@ export interface Bench {
   readonly cluster: Pick<Cluster, "url">;
   /** A new database with the newest migrations, or a copy of another one. */
   readonly database: (name: string, template?: string) => Promise<string>;
-  readonly withWorker: <T>(
-    databaseUrl: string,
-    settings: Readonly<Record<string, string>>,
-    use: (worker: BenchWorker) => Promise<T>,
-  ) => Promise<T>;
+  readonly withWorker: WithWorker;
+  /** The same, to whose database a WebSocket leads; it has no queue. */
+  readonly withWebSocketWorker: WithWorker;
 }
+
+type WithWorker = <T>(
+  databaseUrl: string,
+  settings: Readonly<Record<string, string>>,
+  use: (worker: BenchWorker) => Promise<T>,
+) => Promise<T>;
 
 export interface BenchWorker {
   readonly door: Endpoint;
@@ -99,6 +105,7 @@ async function withBench(use: (bench: Bench) => Promise<void>): Promise<void> {
             await worker.stop();
           }
         },
+        withWebSocketWorker,
       });
     } finally {
       await cluster.stop();
@@ -111,6 +118,31 @@ async function withBench(use: (bench: Bench) => Promise<void>): Promise<void> {
 const SECRET = "whsec_bench";
 /** All else is as shipped. The events of a benchmark are of Stripe's test mode. */
 const WORKER_SETTINGS = { STRIPE_WEBHOOK_SECRET: SECRET, STRIPE_LIVEMODE: "false" };
+
+async function withWebSocketWorker<T>(
+  databaseUrl: string,
+  settings: Readonly<Record<string, string>>,
+  use: (worker: BenchWorker) => Promise<T>,
+): Promise<T> {
+  const name = "bench";
+  const bridge = await startWebSocketBridge();
+  try {
+    const script = await bundle("src/index.ts");
+    const vars = { ...WORKER_SETTINGS, ...settings };
+    const workerd = await startWorkerd([
+      { name, script, databaseUrl, webSocketProxy: bridge.url, vars },
+    ]);
+    try {
+      const url = new URL("/webhooks/stripe/billing", await workerd.url(name)).href;
+      const tickOnce = (): Promise<void> => workerd.scheduled(name, "* * * * *");
+      return await use({ door: { url, secret: SECRET }, tick: tickOnce });
+    } finally {
+      await workerd.stop();
+    }
+  } finally {
+    await bridge.close();
+  }
+}
 
 async function tick(workerUrl: string): Promise<void> {
   const cron = encodeURIComponent("* * * * *");

@@ -28,6 +28,7 @@ export async function onDelayedWorker<T>(
   name: string,
   settings: Readonly<Record<string, string>>,
   use: (place: Place) => Promise<T>,
+  withWorker = bench.withWorker,
 ): Promise<T> {
   const databaseUrl = await bench.database(name);
   let delayMs = 0;
@@ -52,7 +53,7 @@ export async function onDelayedWorker<T>(
   });
   try {
     return await withClient(databaseUrl, (client) =>
-      bench.withWorker(proxy.route(databaseUrl), settings, (worker) =>
+      withWorker(proxy.route(databaseUrl), settings, (worker) =>
         use({ worker, client, setDelay, seen }),
       ),
     );

@@ -33,8 +33,44 @@ const DELAYS_MS = [10, 40] as const;
 export async function measureRoundTrips(bench: Bench, extent: Extent): Promise<readonly Result[]> {
   const results: Result[] = [];
   for (const delayMs of DELAYS_MS) results.push(await measureAt(bench, extent, delayMs));
+  results.push(await measureWebSocket(bench, extent, DELAYS_MS[1]));
   return results;
 }
+
+/** The delay is behind the bridge: a WebSocket's own set-up is not counted. */
+async function measureWebSocket(
+  bench: Bench,
+  { repeats }: Extent,
+  delayMs: number,
+): Promise<Result> {
+  const measure = (name: string, paths: readonly Path[], settings: Record<string, string>) =>
+    onDelayedWorker(
+      bench,
+      `trips_ws_${name}`,
+      settings,
+      (place) => measurePaths(place, paths, delayMs, repeats),
+      bench.withWebSocketWorker,
+    );
+  const paths = [
+    ...(await measure("sync", SYNC_PATHS, {})),
+    ...(await measure("async", ASYNC_PATHS, { RECEIVE_MODE: "async" })),
+  ];
+  printPaths(paths, delayMs, "through a WebSocket");
+  const trips = ["new event", "duplicate", "async: new event"].flatMap((wanted) =>
+    paths.filter(({ path }) => path.name === wanted).map((one) => tripsOf(one, delayMs)),
+  );
+  return {
+    what: `round trips through a WebSocket, ${2 * delayMs} ms each: sync new, duplicate, async`,
+    goal: "a round trip for each statement",
+    peers: "",
+    floor: "",
+    result: trips.map((is) => is.toFixed(1)).join(", "),
+    holds: null,
+  };
+}
+
+const tripsOf = ({ statements }: Samples, delayMs: number): number =>
+  roundTrips(statements, delayMs);
 
 async function measureAt(bench: Bench, { repeats }: Extent, delayMs: number): Promise<Result> {
   const sync = await onDelayedWorker(bench, `trips_sync_${delayMs}`, {}, (place) =>
@@ -49,14 +85,14 @@ async function measureAt(bench: Bench, { repeats }: Extent, delayMs: number): Pr
   printPaths(paths, delayMs);
   printTicks(ticks, delayMs);
 
-  const tripsOf = (wanted: string): number => {
+  const tripsBy = (wanted: string): number => {
     const found = paths.find(({ path }) => path.name === wanted);
-    return found ? roundTrips(found.statements, delayMs) : Number.NaN;
+    return found ? tripsOf(found, delayMs) : Number.NaN;
   };
   const seen = [
-    { is: tripsOf("new event"), most: 2 },
-    { is: tripsOf("duplicate"), most: 1 },
-    { is: tripsOf("async: new event"), most: 1 },
+    { is: tripsBy("new event"), most: 2 },
+    { is: tripsBy("duplicate"), most: 1 },
+    { is: tripsBy("async: new event"), most: 1 },
     { is: ticks.each, most: 2 },
     { is: ticks.batched, most: 0.1 },
   ];
@@ -120,10 +156,16 @@ async function deliver(
   return { opened, firstStatement, answered };
 }
 
-function printPaths(all: readonly Samples[], delayMs: number): void {
+function printPaths(all: readonly Samples[], delayMs: number, road = ""): void {
   const trips = (measured: Pair): string => roundTrips(measured, delayMs).toFixed(1);
   printTable(
-    ["path", "answer", "round trips", "connection set-up", `median with ${delayMs} ms each way`],
+    [
+      `path ${road}`.trim(),
+      "answer",
+      "round trips",
+      "connection set-up",
+      `median with ${delayMs} ms each way`,
+    ],
     all.map(({ path, setUp, statements, total }) => [
       path.name,
       `${path.status} \`${path.outcome}\``,
