@@ -13,20 +13,13 @@ const ON_BOTH_ROADS = [
   "database",
   "deadline",
   "failures",
-  "invoice-locks",
-  "jsonb",
-  "jsonb-numbers",
-  "money",
   "once",
   "ops-figures",
-  "order",
   "pipeline",
   "pooler",
   "privacy",
-  "races",
   "retention",
   "tick",
-  "unsettled",
 ].map((name) => `test/worker/${name}.test.ts`);
 
 /** Bundled, as wrangler does it: otherwise `pg` gets the Node build of its socket. */
