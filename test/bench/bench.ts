@@ -127,7 +127,7 @@ async function withWebSocketWorker<T>(
   const name = "bench";
   const bridge = await startWebSocketBridge();
   try {
-    const script = await bundle("src/index.ts");
+    const script = await bundle("src/index.ts", true);
     const vars = { ...WORKER_SETTINGS, ...settings };
     const workerd = await startWorkerd([
       { name, script, databaseUrl, webSocketProxy: bridge.url, vars },

@@ -3,7 +3,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { proveCrashPoints } from "../crash/crash-points.ts";
 import { crashSection } from "../crash/crash-report.ts";
 import { fault, OUTBOUND_PATHS, PATHS, WORKERS } from "../crash/paths.ts";
+import { signatureHeader } from "../../local/sign.ts";
+import { anInvoiceEvent } from "../../worker/testbed.ts";
 import { openStage, type Stage } from "../stage/stage.ts";
+import { bundle, startWorkerd } from "../stage/workerd.ts";
 import { switchRoads } from "./switching.ts";
 
 const SHARE = ["sync: new", "async: receive, process after the answer", "queue: message consumed"];
@@ -63,4 +66,35 @@ test("a deployment that is switched to the other road, and back, loses nothing a
     effects: all,
     told: all,
   });
+});
+
+test("a deployment that left Neon's driver out says so, and Stripe comes back", async () => {
+  const lines: string[] = [];
+  const secret = "whsec_left_out";
+  const name = "left-out";
+  const workerd = await startWorkerd(
+    [
+      {
+        name,
+        script: await bundle("src/index.ts"),
+        databaseUrl: "postgres://inbox:unheard@127.0.0.1:1/inbox",
+        webSocketProxy: "ws://127.0.0.1:1/",
+        vars: { STRIPE_WEBHOOK_SECRET: secret, STRIPE_LIVEMODE: "false" },
+      },
+    ],
+    (line) => lines.push(line),
+  );
+  try {
+    const body = JSON.stringify(anInvoiceEvent());
+    const { status } = await fetch(new URL("/webhooks/stripe", await workerd.url(name)), {
+      method: "POST",
+      headers: { "stripe-signature": await signatureHeader(body, secret) },
+      body,
+    });
+    expect(status).toBe(503);
+  } finally {
+    await workerd.stop();
+  }
+  expect(lines.join("\n")).toContain("take [alias] out of wrangler.toml");
+  expect(lines.join("\n")).not.toContain("unheard");
 });

@@ -125,9 +125,11 @@ export async function openStage(options: StageOptions): Promise<Stage | null> {
     const queue = await startQueue();
     endings.push(queue.close);
     const scripts = new Map<string, Promise<string>>();
+    const roads = Object.values(options.workers).map(({ webSocket }) => webSocket);
+    const neon = [options.webSocket, ...roads].includes(true);
     const workers = Object.entries(options.workers).map(
       async ([name, { entry, vars, sends, webSocket }]) => {
-        const script = scripts.get(entry) ?? bundle(entry);
+        const script = scripts.get(entry) ?? bundle(entry, neon);
         scripts.set(entry, script);
         return {
           name,

@@ -44,15 +44,30 @@ export interface Workerd {
   readonly stop: () => Promise<void>;
 }
 
-/** One module of everything that the entry imports. */
-export async function bundle(entry: string): Promise<string> {
+/** The driver that wrangler.toml leaves out, in its own place. */
+const WITH_NEON = `@neondatabase/serverless:${join(ROOT, "node_modules/@neondatabase/serverless/index.mjs")}`;
+
+/**
+ * One module of everything that the entry imports.
+ *
+ * @param neon whether Neon's driver is among it, as a deployment without Hyperdrive has it.
+ */
+export async function bundle(entry: string, neon = false): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "stripe-inbox-proof-"));
   try {
     const wrangler = createRequire(import.meta.url).resolve("wrangler/package.json");
     const script = join(wrangler, "../bin/wrangler.js");
     await promisify(execFile)(
       process.execPath,
-      [script, "deploy", join(ROOT, entry), "--dry-run", "--minify", `--outdir=${folder}`],
+      [
+        script,
+        "deploy",
+        join(ROOT, entry),
+        "--dry-run",
+        "--minify",
+        `--outdir=${folder}`,
+        ...(neon ? ["--alias", WITH_NEON] : []),
+      ],
       {
         cwd: ROOT,
         env: { ...process.env, WRANGLER_SEND_METRICS: "false", WRANGLER_WRITE_LOGS: "false" },
