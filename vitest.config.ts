@@ -18,8 +18,11 @@ const ON_BOTH_ROADS = [
   "pipeline",
   "pooler",
   "privacy",
+  "prepared",
   "retention",
+  "slow-handlers",
   "tick",
+  "unsettled",
 ].map((name) => `test/worker/${name}.test.ts`);
 
 /** Bundled, as wrangler does it: otherwise `pg` gets the Node build of its socket. */

@@ -100,6 +100,7 @@ export async function eachInOneFlight(
   timeouts: Timeouts,
   transactions: readonly (readonly Write[])[],
 ): Promise<readonly (Failed | undefined)[]> {
+  if (!db.pipelines) throw new Error("Bug! Without pipelining they share no Sync.");
   const prepared = transactions.map((writes) => statementsOf(db, timeouts, writes));
   const results = [...db.send(prepared.flatMap((one) => ("error" in one ? [] : one)))];
   const ends = prepared.map((one) =>

@@ -65,7 +65,7 @@ function road(env: Env): Finding {
       return warn(
         check,
         "Hyperdrive; DATABASE_URL is set, too, and not used",
-        "npx wrangler secret delete DATABASE_URL, or take [[hyperdrive]] out of wrangler.toml",
+        "npx wrangler secret delete DATABASE_URL, or take [[hyperdrive]] and [alias] out of wrangler.toml",
       );
     }
     if (!webSocket) return ok(check, "Hyperdrive");

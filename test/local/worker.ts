@@ -59,6 +59,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       join(wrangler, "../bin/wrangler.js"),
       "dev",
       "--local",
+      `--config=${configFile()}`,
       ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
     ],
     {
@@ -114,6 +115,18 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     throw error;
   }
   return { url, ended, stop };
+}
+
+/** As it is; but here the database is a local one, also where a deployment goes without Hyperdrive. */
+function configFile(): string {
+  const file = join(ROOT, "wrangler.toml");
+  const text = readFileSync(file, "utf8");
+  if (/^\[\[hyperdrive\]\]/m.test(text)) return file;
+  const here = join(LOCAL, "wrangler.toml");
+  const main = JSON.stringify(join(ROOT, "src/index.ts"));
+  const hyperdrive = '[[hyperdrive]]\nbinding = "HYPERDRIVE"\nid = "local"\n';
+  writeFileSync(here, `${text.replace(/^main = .*$/m, `main = ${main}`)}\n${hyperdrive}`);
+  return here;
 }
 
 /** wrangler insists on a password, also where Postgres asks for none. */
