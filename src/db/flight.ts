@@ -114,6 +114,8 @@ function makeQuery({ text, values, name }: FlightQuery): {
   readonly result: Promise<Answered>;
 } {
   const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+  // A socket that breaks while it is written to fails them before anybody has them.
+  promise.catch(() => undefined);
   const config = { text, values, name, queryMode: "extended" };
   const callback = (error: unknown, result: Answered): void =>
     error ? reject(error) : resolve(result);

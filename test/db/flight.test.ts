@@ -1,7 +1,10 @@
 /** Statements that share a Sync: what one that fails means to the others, and who hears of it. */
+import { setImmediate } from "node:timers/promises";
 import { sql } from "drizzle-orm";
+import { Connection as DriverConnection } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, type Connection, type Statement } from "../../src/db/connect.ts";
+import { Flight } from "../../src/db/flight.ts";
 import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { openTestbed } from "../worker/testbed.ts";
 
@@ -82,4 +85,16 @@ test("a prepared statement that failed, or was never come to, works the next tim
   expect(await send(insert(2, "again"))).toEqual(["23505"]);
   expect(await send(insert(3, "c"))).toEqual(["INSERT"]);
   expect(await notes()).toHaveLength(3);
+});
+
+test("a flight whose socket breaks before anybody has its results is nobody's unhandled rejection", async () => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  const flight = new Flight([{ text: "select 1", values: [] }]);
+  flight.handleError(new Error("The socket is gone."), new DriverConnection());
+  await setImmediate();
+  expect(unhandled).toEqual([]);
+  await expect(flight.results[0]).rejects.toThrow("The socket is gone.");
 });
