@@ -372,13 +372,17 @@ function readDatabaseUrl(env: Env): string {
   const given = env["DATABASE_URL"];
   const text = typeof given === "string" ? given.trim() : "";
   const parts = placeOf(text);
-  if (parts && [parts.hostname, parts.username, parts.pathname.slice(1)].every(Boolean)) {
+  if (parts && isWhole(parts)) {
     return text;
   }
   throw new InvalidSetting(
     "DATABASE_URL",
-    "must be a connection string as Neon shows it, with role, host and database; what is special in them is percent-encoded",
+    "must be a connection string as Neon shows it, with role, password, host and database; what is special in them is percent-encoded",
   );
+}
+
+function isWhole({ hostname, username, password, pathname }: URL): boolean {
+  return [hostname, username, password, pathname.slice(1)].every(Boolean);
 }
 
 /** Null: it is none, or something in it cannot be decoded. */
@@ -393,16 +397,17 @@ function placeOf(text: string): URL | null {
   }
 }
 
-/** Without TLS, a password would be there for everybody to read. */
+/** Without TLS, a password would be there for everybody to read. What is behind the path is ours. */
 function readProxy(env: Env): URL | null {
   const given = env["NEON_WS_PROXY"];
   if (given === undefined) return null;
   const url = typeof given === "string" ? URL.parse(given) : null;
   const isHere = url !== null && /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname);
-  if (url?.protocol === "wss:" || (isHere && url.protocol === "ws:")) return url;
+  const isBare = url !== null && url.username + url.password + url.search + url.hash === "";
+  if (isBare && (url.protocol === "wss:" || (isHere && url.protocol === "ws:"))) return url;
   throw new InvalidSetting(
     "NEON_WS_PROXY",
-    "must be a wss:// URL; ws:// only leads to this very machine",
+    "must be a wss:// URL of host and path alone; ws:// only leads to this very machine",
   );
 }
 
