@@ -3,7 +3,7 @@
  * one or any other. drizzle-kit, which makes the migrations, ends without a word when it cannot.
  */
 import { migrateDatabase } from "../db/migrate.ts";
-import { migrationUrl } from "../db/migration-url.ts";
+import { hostOf, migrationUrl } from "../db/migration-url.ts";
 import { complain, Usage } from "./command.ts";
 
 const HELP = `Brings a database to the newest migration.
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
     throw new Usage("DATABASE_URL says which database to migrate; it is no connection string.");
   }
   await migrateDatabase(url);
-  console.log(`${new URL(url).hostname}: all migrations are applied.`);
+  console.log(`${hostOf(new URL(url))}: all migrations are applied.`);
 }
 
 try {

@@ -1,12 +1,13 @@
 /**
- * A connection for one piece of work; with `flight.ts` and `neon.ts`, all that knows a driver.
+ * A connection for one piece of work; with `flight.ts` and `neon.ts`, and `migrate.ts` for itself, all
+ * that knows a driver.
  *
  * Statements are started in the order given and share a round trip (`pg`'s pipeline mode).
  * Each is compiled and its parameters encoded before any of a flight is sent: a statement that the
  * driver refused locally would never reach the server, while the COMMIT behind it would.
  *
  * Two roads lead to the database: Hyperdrive by `pg`, and a WebSocket by Neon's serverless driver.
- * Which one it is, nothing else knows.
+ * Settings say which; to whoever has the connection they are the same.
  */
 import { fillPlaceholders, type Query, type SQL, type SQLWrapper } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
@@ -22,6 +23,9 @@ import { RowWrite } from "./row-write.ts";
 import { StatementNames } from "./statement-names.ts";
 import { Filled } from "./template.ts";
 import { refuseTransactionControl } from "./transaction-control.ts";
+import { CannotConnect, DatabaseUnavailable } from "./unavailable.ts";
+
+export { DatabaseUnavailable };
 
 export interface Database {
   readonly connectionString: string;
@@ -53,15 +57,6 @@ export interface Result {
   readonly rows: readonly Row[];
   /** The command tag's first word: `INSERT`, `COMMIT`, `ROLLBACK` … */
   readonly command: string;
-}
-
-/** The database could not be reached, or was lost; whatever was under way may have happened. */
-export class DatabaseUnavailable extends Error {
-  override readonly name = "DatabaseUnavailable";
-
-  constructor(reason: string, options?: ErrorOptions) {
-    super(`The database is unavailable: ${reason}.`, options);
-  }
 }
 
 export interface Connection {
@@ -100,7 +95,9 @@ const dialect = new PgDialect();
  * @throws DatabaseUnavailable
  */
 export async function connect(database: Database, deadline: AbortSignal): Promise<Connection> {
-  const client = await openClient(database);
+  const client = await openClient(database).catch((cause: unknown) => {
+    throw cause instanceof DatabaseUnavailable ? cause : new CannotConnect(cause);
+  });
   const stream = corkable(streamOf(client));
   let lost = false;
   const markLost = (): void => {
@@ -119,7 +116,7 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     await client.connect();
   } catch (error) {
     cut();
-    throw new DatabaseUnavailable("it cannot be connected to", { cause: error });
+    throw new CannotConnect(error);
   }
 
   const pipelines = database.pipeline && !database.webSocket;
@@ -201,6 +198,7 @@ function flightsOf(statements: readonly Statement[]): Statement[][] {
   return flights;
 }
 
+/** Before it connects, it may read a string that is none, or a file that is not there. */
 async function openClient({ connectionString, pipeline, webSocket }: Database): Promise<Client> {
   return webSocket
     ? openOverWebSocket(connectionString, webSocket.proxy, APPLICATION_NAME)

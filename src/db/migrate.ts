@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import { Client } from "pg";
-import { DatabaseUnavailable } from "./connect.ts";
+import { CannotConnect } from "./unavailable.ts";
 
 const FOLDER = join(fileURLToPath(import.meta.url), "../../../drizzle");
 /** A database of Neon's that sleeps takes some seconds to wake. */
@@ -17,6 +17,18 @@ const CONNECT_WITHIN_MS = 30_000;
  * @throws DatabaseUnavailable
  */
 export async function migrateDatabase(url: string): Promise<void> {
+  const client = await open(url).catch((cause: unknown) => {
+    throw new CannotConnect(cause);
+  });
+  try {
+    await migrate(drizzle(client), { migrationsFolder: FOLDER });
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Making one reads the files that the URL names. */
+async function open(url: string): Promise<Client> {
   const client = new Client({
     connectionString: url,
     application_name: "stripe-inbox-migrations",
@@ -24,21 +36,10 @@ export async function migrateDatabase(url: string): Promise<void> {
   });
   client.on("error", () => undefined);
   try {
-    await client.connect().catch((cause: unknown) => {
-      throw new DatabaseUnavailable(`it cannot be connected to${why(cause)}`, { cause });
-    });
-    await migrate(drizzle(client), { migrationsFolder: FOLDER });
-  } finally {
+    await client.connect();
+    return client;
+  } catch (error) {
     await client.end().catch(() => undefined);
+    throw error;
   }
-}
-
-/** What the machine, or TLS, says of it; what Postgres says is a SQLSTATE. */
-function why(error: unknown): string {
-  if (!(error instanceof Error)) return "";
-  if (error.message.includes("does not support SSL")) {
-    return ": it offers no TLS, and sslmode asks for it";
-  }
-  const code = "code" in error ? String(error.code) : "";
-  return /^[A-Z][A-Z_]+$/.test(code) ? ` (${code})` : "";
 }

@@ -12,6 +12,11 @@ export function sqlStateOf(error: unknown): string | null {
   return postgresErrorOf(error)?.code ?? null;
 }
 
+/** What it says in words, names and all: to be looked at, and never repeated. */
+export function wordsOf(error: unknown): string {
+  return postgresErrorOf(error)?.message ?? "";
+}
+
 /**
  * Whether a statement failed by its name alone: the server does not know it, knows it already, or
  * prepared it before a column's type changed. Nothing of it was done, and without a name it will be.

@@ -2,8 +2,10 @@
 import { expect, inject, test } from "vitest";
 import { migrationUrl } from "../../src/db/migration-url.ts";
 import { createDatabase } from "../local/databases.ts";
+import { startProxy } from "../local/proxy.ts";
 import { query } from "../worker/testbed.ts";
 import { type Ran, runCliWith } from "./cli.ts";
+import { refusalOfNeon } from "./server-messages.ts";
 
 /** Recognisable, in order not to be found in what it says. */
 const ODD = "pw-unheard-of";
@@ -63,6 +65,47 @@ test.each(["", ODD, `postgres://a:${ODD}@127.0.0.1:port/b`, `postgres://a:${ODD}
     expect(text).not.toContain(ODD);
   },
 );
+
+test("of what Neon's proxy refuses, it says what to do", async () => {
+  const refuse = refusalOfNeon(`password authentication failed for user '${ODD}'`);
+  await using proxy = await startProxy(inject("postgresUrl"), { fate: refuse });
+  const { status, text } = await migrate(proxy.route(inject("postgresUrl")));
+  expect(status).toBe(1);
+  expect(text).toContain("The password is wrong");
+  expect(text).toContain("XX000");
+  expect(text).not.toContain(ODD);
+});
+
+test.each(["migrate", "requeue"])(
+  "%s says that a certificate cannot be read, and not which",
+  async (program) => {
+    const url = await emptyDatabase();
+    url.search = `?sslmode=verify-full&sslcert=/${ODD}`;
+    const flags = program === "requeue" ? ["--id", "evt_1", "--yes", "--why", "a test"] : [];
+    const { status, text } = await runCliWith({ DATABASE_URL: url.href }, program, ...flags);
+    expect(status).toBe(1);
+    expect(text).toContain("the file of sslrootcert, sslcert or sslkey cannot be read (ENOENT)");
+    expect(text).not.toContain(ODD);
+  },
+);
+
+test.each([
+  ["?sslmode=verify-full&sslrootcert=system", "?sslmode=verify-full"],
+  ["?sslrootcert=system", "?sslmode=verify-full"],
+  ["?sslmode=require&sslrootcert=/a.pem", "?sslmode=verify-full&sslrootcert=%2Fa.pem"],
+])("of %s, %s is taken", (given, taken) => {
+  expect(migrationUrl(`postgres://a:b@c.test/d${given}`)).toBe(`postgres://a:b@c.test/d${taken}`);
+});
+
+test("a Unix socket is taken, and said not to be there", async () => {
+  expect(migrationUrl("postgres:///b?host=/tmp")).toBe("postgres:///b?host=/tmp");
+  expect(migrationUrl("postgres:///b?host=")).toBeNull();
+  expect(migrationUrl("postgres:///b")).toBeNull();
+  const { status, text } = await migrate(`postgres:///b?host=/${ODD}&user=a`);
+  expect(status).toBe(1);
+  expect(text).toContain("it cannot be connected to (ENOENT)");
+  expect(text).not.toContain(ODD);
+});
 
 test.each([
   ["ep-x-1-pooler.eu-central-1.aws.neon.tech", "ep-x-1.eu-central-1.aws.neon.tech"],
