@@ -9,9 +9,17 @@ import { type Client, Query, type QueryConfig, type Submittable } from "pg";
 interface Internals {
   readonly connection: {
     readonly stream: { destroy(): unknown; emit(event: "close"): unknown };
+    emit(event: "error", error: unknown): unknown;
     on(event: "readyForQuery", listener: (message: { readonly status: string }) => void): unknown;
   };
+  readonly activeQuery: { readonly name?: string } | null;
   query(submittable: Submittable): unknown;
+  /** Bound when it connects. */
+  _handleAuthSASL(message: unknown): unknown;
+  _handleAuthSASLContinue(message: unknown): unknown;
+  _handleAuthSASLFinal(message: unknown): unknown;
+  _handleErrorMessage(message: unknown): unknown;
+  _handleParseComplete(message: unknown): unknown;
 }
 
 /**
@@ -41,6 +49,7 @@ export async function openOverWebSocket(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide it.
   const hidden = client as unknown as Internals;
   endAtOnce(hidden.connection.stream);
+  failAtOnce(hidden);
   return asOfToday(hidden);
 }
 
@@ -78,6 +87,35 @@ function endAtOnce(stream: Internals["connection"]["stream"]): void {
   });
 }
 
+/** Thrown into the driver's own listeners, a fault would never come to whoever connects. */
+function failAtOnce(client: Internals): void {
+  const steps = ["_handleAuthSASL", "_handleAuthSASLContinue", "_handleAuthSASLFinal"] as const;
+  for (const step of steps) {
+    const handle = client[step].bind(client);
+    client[step] = async (message) => {
+      try {
+        await handle(message);
+      } catch (error) {
+        client.connection.emit("error", error);
+      }
+    };
+  }
+}
+
+/** Which statements were sent by name and not answered yet; `pg`'s queries keep it, and rely on it. */
+function forgetAnswered(client: Internals): void {
+  const submitted: Record<string, string> = {};
+  Object.assign(client.connection, { submittedNamedStatements: submitted });
+  for (const step of ["_handleErrorMessage", "_handleParseComplete"] as const) {
+    const handle = client[step].bind(client);
+    client[step] = (message) => {
+      const name = client.activeQuery?.name;
+      if (name !== undefined) delete submitted[name];
+      return handle(message);
+    };
+  }
+}
+
 function asOfToday(client: Internals): Client {
   const { connection } = client;
   const submit = client.query.bind(client);
@@ -85,7 +123,7 @@ function asOfToday(client: Internals): Client {
   connection.on("readyForQuery", (message) => {
     status = message.status;
   });
-  Object.assign(connection, { submittedNamedStatements: {} });
+  forgetAnswered(client);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What is asked of it, it has now.
   return Object.assign(client, {
     getTransactionStatus: () => status,

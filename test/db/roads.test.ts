@@ -5,7 +5,8 @@ import { connect, type Connection, type Database } from "../../src/db/connect.ts
 import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { inOneFlight, inTransaction } from "../../src/db/transaction.ts";
 import { type Fate, type Message, startProxy } from "../local/proxy.ts";
-import { openTestbed } from "../worker/testbed.ts";
+import { anInvoiceEvent, logLines, openTestbed } from "../worker/testbed.ts";
+import { int32, message, refusalOfNeon } from "./server-messages.ts";
 
 const TIMEOUTS = { lockTimeoutMs: 3_000, statementTimeoutMs: 5_000 };
 const ROADS: Readonly<Record<string, () => Omit<Database, "connectionString">>> = {
@@ -19,6 +20,12 @@ const read = async (db: Connection, query: ReturnType<typeof sql>) =>
 
 const cutAtCommit = ({ from, type, bytes }: Message): Fate =>
   from === "server" && type === "C" && bytes.includes("COMMIT") ? "cut before" : "pass";
+
+/** Recognisable, in order not to be found in a log line. */
+const ODD = "pw-unheard-of";
+
+/** https://www.postgresql.org/docs/current/protocol-message-formats.html */
+const SASL_FINAL = 12;
 
 describe.each(Object.entries(ROADS))("by %s", (name, road) => {
   async function open(fate?: (message: Message) => Fate) {
@@ -98,6 +105,20 @@ describe.each(Object.entries(ROADS))("by %s", (name, road) => {
     expect(db.isLost()).toBe(false);
   });
 
+  test("a named statement that cannot be parsed fails the next time as it did the first", async () => {
+    const { db } = await open();
+    const ask = (column: string) =>
+      inTransaction(db, TIMEOUTS, [], async (_, tx) => {
+        const query = tx.select({ n: sql.raw(column) }).from(sql`(values (1)) as v (n)`);
+        await query.prepare("asked_by_name").execute();
+        return { commit: [], value: "asked" };
+      }).catch(sqlStateOf);
+    expect(await ask("nothing")).toBe("42703");
+    expect(await ask("nothing")).toBe("42703");
+    expect(await ask("n")).toBe("asked");
+    expect(await ask("n")).toBe("asked");
+  });
+
   test("it is known whether a transaction is open, and whether it can commit", async () => {
     const { db } = await open();
     const send = (text: string) => Promise.allSettled(db.send([{ text, values: [] }]));
@@ -150,6 +171,31 @@ describe.each(Object.entries(ROADS))("by %s", (name, road) => {
     await expect(connecting).rejects.toMatchObject({ name: "DatabaseUnavailable" });
   });
 
+  test("whoever is asked for a password and has none is let down at once", async () => {
+    const url = new URL(inject("guardedUrls").scram);
+    url.password = "";
+    await expectLetDown(url.href);
+  });
+
+  test("a server that turns out not to know the password is left at once", async () => {
+    const proxy = await startProxy(inject("guardedUrls").scram, {
+      fate: ({ from, type, bytes }) =>
+        from === "server" && type === "R" && bytes.readInt32BE(5) === SASL_FINAL
+          ? { instead: message("R", Buffer.concat([int32(SASL_FINAL), Buffer.from("v=bm9uZQ==")])) }
+          : "pass",
+    });
+    onTestFinished(proxy.close);
+    await expectLetDown(proxy.route(inject("guardedUrls").scram));
+  });
+
+  /** The deadline would cut it, too. */
+  async function expectLetDown(connectionString: string): Promise<void> {
+    const startedAt = Date.now();
+    const connecting = connect({ ...road(), connectionString }, AbortSignal.timeout(9_000));
+    await expect(connecting).rejects.toMatchObject({ name: "DatabaseUnavailable" });
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
+  }
+
   test("a COMMIT whose answer never came is no success, and was one", async () => {
     const { db, rows } = await open(cutAtCommit);
     await rows("create table notes (text text)");
@@ -195,4 +241,24 @@ describe.each(Object.entries(ROADS))("by %s", (name, road) => {
       expect(early).toEqual([]);
     },
   );
+});
+
+describe.each(["hyperdrive", "neon"] as const)("by %s, what Neon's proxy refuses", (road) => {
+  test.each([
+    [`password authentication failed for user '${ODD}'`, "The password is wrong"],
+    ["The requested endpoint could not be found", "no such endpoint or database"],
+    [`database "${ODD}" does not exist`, "no such endpoint or database"],
+    [`Too many of ${ODD}`, "is the password right, is the endpoint there?"],
+  ])("as %s leads to what to do, and is not repeated", async (words, todo) => {
+    const proxy = await startProxy(inject("postgresUrl"), { fate: refusalOfNeon(words) });
+    onTestFinished(proxy.close);
+    const route = (url: string) => proxy.route(url).replace(/\/\/[^@]*@/, `//${ODD}:${ODD}@`);
+    const inbox = await openTestbed({ road, route });
+    const lines = await logLines(async () => {
+      expect(await inbox.deliver(anInvoiceEvent())).toMatchObject({ status: 503 });
+    });
+    const said = { sqlstate: "XX000", todo: expect.stringContaining(todo) };
+    expect(lines).toEqual([expect.objectContaining({ error: "DatabaseUnavailable", ...said })]);
+    expect(JSON.stringify(lines)).not.toContain(ODD);
+  });
 });

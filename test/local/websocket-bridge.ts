@@ -4,7 +4,8 @@
  *
  * Not imitated: TLS, and whatever else Neon's proxy does besides passing bytes on. It asks for no
  * password of its own, has no pooler, wakes no database that sleeps, and ends no session for being
- * idle. What Postgres asks for a password it asks through it.
+ * idle. What Postgres asks for a password it asks through it, and what Postgres refuses has the
+ * SQLSTATE it gave: Neon's proxy refuses by itself, with XX000 whatever it is.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
