@@ -17,7 +17,7 @@ export interface Extent {
 
 const FLAGS = {
   delay: { min: 1, max: 1_000, byDefault: 20 },
-  repeats: { min: 1, max: 1_000, byDefault: 9 },
+  repeats: { min: 1, max: 1_000, byDefault: 7 },
   events: { min: 1, max: 1_000_000, byDefault: 20_000 },
   deliveries: { min: 1, max: 100_000, byDefault: 200 },
   rows: { min: 1_000, max: 20_000_000, byDefault: 10_000_000 },

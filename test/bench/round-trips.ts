@@ -37,6 +37,9 @@ export async function measureRoundTrips(bench: Bench, extent: Extent): Promise<r
   return results;
 }
 
+/** Of statements one after the other, there is less to find out. */
+const MOST_REPEATS_BY_WEBSOCKET = 3;
+
 /** The delay is behind the bridge: a WebSocket's own set-up is not counted. */
 async function measureWebSocket(
   bench: Bench,
@@ -48,7 +51,7 @@ async function measureWebSocket(
       bench,
       `trips_ws_${name}`,
       settings,
-      (place) => measurePaths(place, paths, delayMs, repeats),
+      (place) => measurePaths(place, paths, delayMs, Math.min(repeats, MOST_REPEATS_BY_WEBSOCKET)),
       bench.withWebSocketWorker,
     );
   const paths = [
