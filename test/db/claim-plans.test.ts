@@ -24,12 +24,17 @@ const CLAIM = 50;
 /** For a row: its indexes, its old and its new version. Through all of the burst it would be 10,000s. */
 const MOST_PAGES_PER_ROW = 40;
 
+const BEGIN = "begin; set local stripe_inbox.transaction = 'open'";
+
 async function pagesOf(inbox: Testbed, write: Write): Promise<{ rows: number; pages: number }> {
   const { text, values = [] } = (await openConnection(inbox.databaseUrl)).compile(write);
   const client = new Client({ connectionString: inbox.databaseUrl });
   await client.connect();
   try {
-    await client.query("begin; set local stripe_inbox.transaction = 'open'");
+    // What a session has to read of the catalogs, once, is not the statement's.
+    await client.query(BEGIN);
+    await client.query(text, [...values]);
+    await client.query(`rollback; ${BEGIN}`);
     const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, [
       ...values,
     ]);
@@ -79,8 +84,7 @@ test.each([
   ["read", readClaimed, 50],
   ["given back", (claims: readonly Claim[]) => release(claims), 50],
   ["marked alone", ([one]: readonly Claim[]) => mark(one ?? NOBODY), 1],
-  // An upsert, which looks for the row as if it were new, and then for the one that is there.
-  ["marked, or refused", ([one]: readonly Claim[]) => markOrFail(one ?? NOBODY), 2],
+  ["marked, or refused", ([one]: readonly Claim[]) => markOrFail(one ?? NOBODY), 1],
 ] as const)("of claimed events that are %s", async (_, writeOf, claimed) => {
   const inbox = await openTestbed();
   await inbox.rows("alter table webhook_inbox set (autovacuum_enabled = false)");
