@@ -5,6 +5,7 @@
  */
 import * as v from "valibot";
 import type { Database } from "./db/connect.ts";
+import { parseConnectionString } from "./db/connection-string.ts";
 
 /** A setting that is missing or unusable. The message names it and never repeats its value. */
 export class InvalidSetting extends Error {
@@ -371,10 +372,8 @@ export function hasUnusedDatabaseUrl(env: Env): boolean {
 function readDatabaseUrl(env: Env): string {
   const given = env["DATABASE_URL"];
   const text = typeof given === "string" ? given.trim() : "";
-  const parts = placeOf(text);
-  if (parts && isWhole(parts)) {
-    return text;
-  }
+  const parts = parseConnectionString(text);
+  if (parts && isWhole(parts)) return text;
   throw new InvalidSetting(
     "DATABASE_URL",
     "must be a connection string as Neon shows it, with role, password, host and database; what is special in them is percent-encoded",
@@ -383,18 +382,6 @@ function readDatabaseUrl(env: Env): string {
 
 function isWhole({ hostname, username, password, pathname }: URL): boolean {
   return [hostname, username, password, pathname.slice(1)].every(Boolean);
-}
-
-/** Null: it is none, or something in it cannot be decoded. */
-function placeOf(text: string): URL | null {
-  const url = URL.parse(text);
-  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol)) return null;
-  try {
-    decodeURIComponent(url.username + url.password + url.pathname);
-    return url;
-  } catch {
-    return null;
-  }
 }
 
 /** Without TLS, a password would be there for everybody to read. What is behind the path is ours. */

@@ -8,7 +8,8 @@
  * costs nobody but itself.
  */
 import { type Env, readSettings, type Settings } from "./config.ts";
-import { type Connection, DatabaseUnavailable } from "./db/connect.ts";
+import type { Connection } from "./db/connect.ts";
+import { DatabaseUnavailable } from "./db/unavailable.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { type Endpoints, rulesOf } from "./endpoints.ts";
 import { explain } from "./faults.ts";

@@ -1,8 +1,7 @@
 /** What may be said of a fault: its class, and texts that are our own. */
 import { InvalidSetting } from "./config.ts";
-import { DatabaseUnavailable } from "./db/connect.ts";
 import { sqlStateOf, wordsOf } from "./db/postgres-errors.ts";
-import { CannotConnect } from "./db/unavailable.ts";
+import { CannotConnect, DatabaseUnavailable } from "./db/unavailable.ts";
 import { errorClass, type Fields } from "./log.ts";
 
 export function explain(fault: unknown): Fields {

@@ -4,7 +4,7 @@
  */
 import { type Env, readDatabase } from "./config.ts";
 import { readAlerting } from "./config-operator.ts";
-import { type Connection } from "./db/connect.ts";
+import type { Connection } from "./db/connect.ts";
 import { sqlStateOf } from "./db/postgres-errors.ts";
 import { inOneFlight } from "./db/transaction.ts";
 import { withConnection } from "./db/with-connection.ts";

@@ -1,6 +1,7 @@
 /** What the operator's commands have in common: which database, from when on, and how they fail. */
 import { InvalidSetting } from "../config.ts";
-import { type Connection, connect, DatabaseUnavailable } from "../db/connect.ts";
+import { type Connection, connect } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { explain as explainFault } from "../faults.ts";
 import { errorClass } from "../log.ts";

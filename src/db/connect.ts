@@ -25,8 +25,6 @@ import { Filled } from "./template.ts";
 import { refuseTransactionControl } from "./transaction-control.ts";
 import { CannotConnect, DatabaseUnavailable } from "./unavailable.ts";
 
-export { DatabaseUnavailable };
-
 export interface Database {
   readonly connectionString: string;
   /** Whether queries may be sent before the answers to those before them have come. */

@@ -1,4 +1,5 @@
-/** Where migrations go. Errors never repeat what was given: it holds a password. */
+/** Where migrations go. */
+import { parseConnectionString } from "./connection-string.ts";
 
 /**
  * Of Neon's pooled host names, the direct one: its pooler is for transactions, and what a migration does
@@ -10,8 +11,8 @@
  * @returns null when it is no connection string.
  */
 export function migrationUrl(given: string): string | null {
-  const url = URL.parse(given.trim());
-  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || !isUsable(url)) return null;
+  const url = parseConnectionString(given);
+  if (!url || hostOf(url) === "") return null;
   if (url.hostname.endsWith(".neon.tech")) url.hostname = url.hostname.replace(/-pooler(?=\.)/, "");
   if (/^(?:prefer|require|verify-ca)$/.test(url.searchParams.get("sslmode") ?? "")) {
     url.searchParams.set("sslmode", "verify-full");
@@ -26,13 +27,4 @@ export function migrationUrl(given: string): string | null {
 /** Where a Unix socket is, only a parameter can say. */
 export function hostOf({ hostname, searchParams }: URL): string {
   return searchParams.get("host") || hostname;
-}
-
-function isUsable(url: URL): boolean {
-  try {
-    decodeURIComponent(url.username + url.password + url.pathname);
-    return hostOf(url) !== "";
-  } catch {
-    return false;
-  }
 }

@@ -2,7 +2,7 @@
  * In the place of Neon's driver, a fifth of the bundle, wherever Hyperdrive is the way to the database:
  * `[alias]` in wrangler.toml puts it there.
  */
-import { DatabaseUnavailable } from "./connect.ts";
+import { DatabaseUnavailable } from "./unavailable.ts";
 
 /** @throws DatabaseUnavailable whenever it is used. */
 export function Client(): never {

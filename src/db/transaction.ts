@@ -6,15 +6,8 @@
  * the COMMIT of an aborted transaction answers `ROLLBACK`, without an error.
  */
 import { sql } from "drizzle-orm";
-import {
-  type Connection,
-  DatabaseUnavailable,
-  type Result,
-  type Row,
-  type Statement,
-  type Tx,
-  type Write,
-} from "./connect.ts";
+import type { Connection, Result, Row, Statement, Tx, Write } from "./connect.ts";
+import { DatabaseUnavailable } from "./unavailable.ts";
 import { isNameTrouble } from "./postgres-errors.ts";
 
 export interface Timeouts {

@@ -2,7 +2,8 @@
  * One piece of work on one connection, within a deadline that also covers what no setting of
  * Postgres does: connecting, a silent socket, a slow COMMIT.
  */
-import { type Connection, connect, type Database, DatabaseUnavailable } from "./connect.ts";
+import { type Connection, connect, type Database } from "./connect.ts";
+import { DatabaseUnavailable } from "./unavailable.ts";
 
 export interface WorkTime {
   /** From now on, connecting included. */

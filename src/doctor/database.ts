@@ -2,7 +2,7 @@
 import { getTableName, is, sql } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
 import journal from "../../drizzle/meta/_journal.json" with { type: "json" };
-import { type Connection } from "../db/connect.ts";
+import type { Connection } from "../db/connect.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { numberOf, textOf } from "../db/rows.ts";
 import * as schema from "../db/schema.ts";

@@ -1,6 +1,7 @@
 /** How the database is looked at, and what it means when that is refused. */
 import type { SQL } from "drizzle-orm";
-import { type Connection, DatabaseUnavailable, type Row } from "../db/connect.ts";
+import type { Connection, Row } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { fail, type Finding, skipped } from "./finding.ts";
 

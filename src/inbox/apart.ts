@@ -6,7 +6,7 @@
  * that was claimed, the payload is the one that was read. A mark that finds another one fails, and
  * its transaction with it.
  */
-import { type Connection, type Write } from "../db/connect.ts";
+import type { Connection, Write } from "../db/connect.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { eachInOneFlight, inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { log } from "../log.ts";

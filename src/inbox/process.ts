@@ -2,7 +2,8 @@
  * One event, in the transaction that settles it: judged by its endpoint's rules, and worked on by
  * its handler.
  */
-import { type Connection, DatabaseUnavailable, type Row, type Tx } from "../db/connect.ts";
+import type { Connection, Row, Tx } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { isNameTrouble } from "../db/postgres-errors.ts";
 import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { log } from "../log.ts";
@@ -83,7 +84,7 @@ export async function processClaim(
       if (attempt === 1 && tried) throw tried.error;
       return await processOnce(db, claim, endpoints, policy);
     } catch (error) {
-      if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
+      if (error instanceof DatabaseUnavailable) throw error;
       const failure = classify(error);
       // Whoever was waited for in vain may hold on for long, and others wait behind this event.
       const inVain = failure.code === LOCK_TIMED_OUT;

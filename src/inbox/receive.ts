@@ -4,7 +4,8 @@
  * The inbox row is written in the transaction of its effects, already marked: the primary key is
  * the judge between concurrent deliveries, and nothing can be marked without being done.
  */
-import { type Connection, DatabaseUnavailable, type Row, type Write } from "../db/connect.ts";
+import type { Connection, Row, Write } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { isNameTrouble } from "../db/postgres-errors.ts";
 import { type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { storedEvent, workOn } from "./process.ts";
@@ -62,7 +63,7 @@ async function tryToReceive(
     try {
       return await receiveOnce(db, delivery, policy);
     } catch (error) {
-      if (db.isLost()) throw new DatabaseUnavailable("the connection was lost", { cause: error });
+      if (error instanceof DatabaseUnavailable) throw error;
       const failure = classify(error);
       const timeLeft =
         isNameTrouble(error) || policy.remainingMs() > policy.timeouts.lockTimeoutMs + RECORDING_MS;

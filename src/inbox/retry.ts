@@ -1,7 +1,7 @@
 /**
  * Pure: what kind of failure an error is, and what becomes of an event that failed with it.
  */
-import { DatabaseUnavailable } from "../db/connect.ts";
+import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { isNameTrouble, sqlStateOf } from "../db/postgres-errors.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";

@@ -7,7 +7,7 @@
  * (v2) notification: https://docs.stripe.com/api/events/list
  */
 import { sql } from "drizzle-orm";
-import { type Connection, type Row, type Write } from "../db/connect.ts";
+import type { Connection, Row, Write } from "../db/connect.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { webhookInbox as inbox } from "../db/schema.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";

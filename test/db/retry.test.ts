@@ -1,7 +1,7 @@
 /** What kind of failure an error is, and whether it may park an event. */
 import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
-import { DatabaseUnavailable } from "../../src/db/connect.ts";
+import { DatabaseUnavailable } from "../../src/db/unavailable.ts";
 import { OpeningFailed } from "../../src/db/transaction.ts";
 import { NoTimeLeft } from "../../src/inbox/handler.ts";
 import { classify, parksAtAttempt, PermanentError } from "../../src/inbox/retry.ts";

@@ -1,7 +1,7 @@
 /** A receiver whose cron runs as Cloudflare would run it, and somebody who is told what goes wrong. */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo } from "node:net";
+import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { endpoints } from "../../src/endpoints.ts";
 import { runSchedule } from "../../src/schedule.ts";
