@@ -2,14 +2,11 @@
 import { join } from "node:path";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "./run-file.ts";
+import { whyUnreachable } from "./wrangler-config.ts";
 
-const { hyperdrive, alias } = readConfig(
-  { config: join(ROOT, "wrangler.toml") },
-  { hideWarnings: true },
-);
-if (hyperdrive.length === 0 && alias?.["@neondatabase/serverless"] !== undefined) {
-  console.error(
-    "wrangler.toml has no [[hyperdrive]], and its [alias] leaves Neon's driver out: take that out as well.",
-  );
+const config = readConfig({ config: join(ROOT, "wrangler.toml") }, { hideWarnings: true });
+const why = whyUnreachable(config);
+if (why !== null) {
+  console.error(why);
   process.exitCode = 1;
 }

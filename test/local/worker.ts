@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { LOOPBACK, choosePort, freePort } from "./ports.ts";
 import { LOCAL, ROOT, type RunFile, endChild } from "./run-file.ts";
+import { withLocalDatabase } from "./wrangler-config.ts";
 
 export interface Worker {
   readonly url: string;
@@ -117,15 +118,12 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   return { url, ended, stop };
 }
 
-/** As it is; but here the database is a local one, also where a deployment goes without Hyperdrive. */
 function configFile(): string {
   const file = join(ROOT, "wrangler.toml");
-  const text = readFileSync(file, "utf8");
-  if (/^\[\[hyperdrive\]\]/m.test(text)) return file;
+  const text = withLocalDatabase(readFileSync(file, "utf8"));
+  if (text === null) return file;
   const here = join(LOCAL, "wrangler.toml");
-  const main = JSON.stringify(join(ROOT, "src/index.ts"));
-  const hyperdrive = '[[hyperdrive]]\nbinding = "HYPERDRIVE"\nid = "local"\n';
-  writeFileSync(here, `${text.replace(/^main = .*$/m, `main = ${main}`)}\n${hyperdrive}`);
+  writeFileSync(here, text);
   return here;
 }
 
