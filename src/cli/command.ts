@@ -1,6 +1,7 @@
 /** What the operator's commands have in common: which database, from when on, and how they fail. */
 import { InvalidSetting } from "../config.ts";
 import { type Connection, connect } from "../db/connect.ts";
+import { parseConnectionString, withTlsOfTheDriver } from "../db/connection-string.ts";
 import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { explain as explainFault } from "../faults.ts";
@@ -29,8 +30,10 @@ export function readSince(text: string | undefined): Date {
 
 /** On a connection to the database that DATABASE_URL names. */
 export async function withDatabase<T>(use: (db: Connection) => Promise<T>): Promise<T> {
-  const connectionString = process.env["DATABASE_URL"];
-  if (!connectionString) throw new Usage("DATABASE_URL says which database; it is not set.");
+  const given = process.env["DATABASE_URL"];
+  if (!given) throw new Usage("DATABASE_URL says which database; it is not set.");
+  const url = parseConnectionString(given);
+  const connectionString = url ? withTlsOfTheDriver(url).href : given;
   const pipeline = process.env["PIPELINE"] !== "off";
   const db = await connect({ connectionString, pipeline }, new AbortController().signal);
   try {

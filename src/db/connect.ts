@@ -147,21 +147,31 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
     last = done.catch(() => undefined);
     return done;
   };
-  const startInTurn = (statement: Statement): Promise<Result> =>
-    inTurn(async () => {
-      const [result] = await Promise.all(asOnePacket(() => start([statement])));
-      if (!result) throw new Error("Bug! A statement without a result.");
-      return result;
+  /** As in a flight that is sent as one, those behind one that failed fail with it. */
+  const startOneByOne = (statements: readonly Statement[]): Promise<Result>[] => {
+    let result: Promise<unknown> = Promise.resolve();
+    return statements.map((statement) => {
+      const before = result;
+      const started = inTurn(async () => {
+        await before;
+        const [own] = await Promise.all(asOnePacket(() => start([statement])));
+        if (!own) throw new Error("Bug! A statement without a result.");
+        return own;
+      });
+      result = started;
+      return started;
     });
+  };
 
   return {
     openTx: (before) => openTx(client, before, pipelines ? (read) => read() : inTurn),
     compile,
     pipelines,
     send: (statements) => {
+      const flights = flightsOf(statements);
       const results = pipelines
-        ? asOnePacket(() => flightsOf(statements).flatMap(start))
-        : statements.map(startInTurn);
+        ? asOnePacket(() => flights.flatMap(start))
+        : flights.flatMap(startOneByOne);
       last = Promise.allSettled(results);
       return results;
     },

@@ -9,12 +9,12 @@ import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { openTestbed } from "../worker/testbed.ts";
 
 /** Outside of a transaction, unless the statements make one. */
-async function openNotes(prepare = false) {
+async function openNotes({ prepare = false, pipeline = true } = {}) {
   const { databaseUrl, rows } = await openTestbed();
   await rows("create table notes (id int primary key, text text)");
   await rows(`alter table notes add constraint once unique (text) deferrable initially deferred`);
   const db = await connect(
-    { connectionString: databaseUrl, pipeline: true, prepare },
+    { connectionString: databaseUrl, pipeline, prepare },
     new AbortController().signal,
   );
   onTestFinished(() => db.close());
@@ -63,6 +63,17 @@ test("of what is behind a statement that fails nothing is done, and what is befo
   expect(await notes()).toEqual([{ id: 3, text: "c" }]);
 });
 
+test("without pipelining, too, nothing is done of what is behind a statement that fails", async () => {
+  const { send, notes } = await openNotes({ pipeline: false });
+  expect(await send(insert(1, "a"), nonsense, insert(2, "b"))).toEqual([
+    "INSERT",
+    "22012",
+    "22012",
+  ]);
+  expect(await notes()).toEqual([{ id: 1, text: "a" }]);
+  expect(await send(insert(3, "c"))).toEqual(["INSERT"]);
+});
+
 test("one that fails as it is committed leaves nobody with an answer", async () => {
   const { send, notes } = await openNotes();
   expect(await send(insert(1, "same"), insert(2, "same"))).toEqual(["23505", "23505"]);
@@ -78,7 +89,7 @@ test("in a transaction, COMMIT behind one that failed rolls back, and the next t
 });
 
 test("a prepared statement that failed, or was never come to, works the next time", async () => {
-  const { send, notes } = await openNotes(true);
+  const { send, notes } = await openNotes({ prepare: true });
   expect(await send(nonsense, insert(1, "a"))).toEqual(["22012", "22012"]);
   expect(await send(nonsense)).toEqual(["22012"]);
   expect(await send(insert(1, "a"), insert(2, "b"))).toEqual(["INSERT", "INSERT"]);

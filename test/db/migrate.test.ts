@@ -89,6 +89,16 @@ test.each(["migrate", "requeue"])(
   },
 );
 
+test.each(["migrate", "requeue"])("%s takes the certificates of the system", async (program) => {
+  const url = await emptyDatabase();
+  url.search = "?sslmode=require&sslrootcert=system";
+  const flags = program === "requeue" ? ["--id", "evt_1", "--yes", "--why", "a test"] : [];
+  const { status, text } = await runCliWith({ DATABASE_URL: url.href }, program, ...flags);
+  // The Postgres here speaks no TLS at all: what is asked for is understood, and never done without.
+  expect(status).toBe(1);
+  expect(text).toContain("it offers no TLS");
+});
+
 test.each([
   ["?sslmode=verify-full&sslrootcert=system", "?sslmode=verify-full"],
   ["?sslrootcert=system", "?sslmode=verify-full"],
