@@ -2,11 +2,18 @@
  * The linter's rules, and the floors of the house: imports go down only.
  *
  *   doors       index app cron retain schedule queue sweeping watching faults endpoints http/* cli/* doctor/*
- *   business    billing/*
+ *   business    billing/*, and every folder of src that is none of the others
  *   mechanisms  inbox/* outbox/* reconcile/* operate/* stripe/*   (inbox and outbox: never each other)
  *   ground      db/* config config-operator log
  */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig, type OxlintOverride } from "oxlint";
+
+const OTHERS = "http cli doctor inbox outbox reconcile operate stripe db".split(" ");
+const BUSINESS = readdirSync(join(import.meta.dirname, "src"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && !OTHERS.includes(entry.name))
+  .map(({ name }) => name);
 
 interface Ban {
   readonly regex: string;
@@ -21,7 +28,7 @@ const doors: Ban = {
   message: "Imports go down only: nothing below a door imports a door.",
 };
 const business: Ban = {
-  regex: "^\\.{1,2}/(.*/)?billing/",
+  regex: `^\\.{1,2}/(.*/)?(${BUSINESS.join("|")})/`,
   message: "Imports go down only: a mechanism knows no business; handlers are passed in.",
 };
 const mechanisms: Ban = {
@@ -55,6 +62,16 @@ const outgoing: Ban = {
   allowTypeImports: true,
   message: "Nothing outside the database is called in a transaction: use the outbox.",
 };
+const ownConnection: Ban = {
+  regex: "/db/(connect|with-connection)\\.ts$",
+  allowTypeImports: true,
+  message: "A handler works in the transaction that it is given: use its tx.",
+};
+const network: Ban = {
+  ...outgoing,
+  regex:
+    "^(cloudflare:sockets|(node:)?(net|tls|https?|http2|dgram)|axios|got|ky|node-fetch|undici)$",
+};
 const consequences: Ban = { ...outgoing, regex: "/consequences\\.ts$" };
 const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
 const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
@@ -62,6 +79,35 @@ const tests: Ban = { regex: "/test/", message: "The product does not import its 
 function floor(files: string[], ...bans: Ban[]): OxlintOverride {
   const patterns = [tests, ...bans];
   return { files, rules: { "typescript/no-restricted-imports": ["error", { patterns }] } };
+}
+
+/** The guide is held to what it teaches. */
+function inBusiness(files: string): string[] {
+  return [...BUSINESS.map((folder) => `src/${folder}/${files}`), `test/guide/*/${files}`];
+}
+
+/** Where handlers are, nothing leaves but through the outbox. */
+function handlersFloor(files: string[]): OxlintOverride[] {
+  const { message } = outgoing;
+  const globals = ["fetch", "WebSocket", "EventSource", "XMLHttpRequest"];
+  return [
+    floor(
+      files,
+      forgery,
+      outgoing,
+      consequences,
+      ownConnection,
+      network,
+      doors,
+      driver,
+      stripeSdk,
+      hono,
+    ),
+    {
+      files,
+      rules: { "no-restricted-globals": ["error", ...globals.map((name) => ({ name, message }))] },
+    },
+  ];
 }
 
 export default defineConfig({
@@ -83,8 +129,8 @@ export default defineConfig({
     floor(["src/app.ts", "src/http/**"], forgery, driver, stripeSdk),
     floor(["src/doctor/**"], forgery, driver, stripeSdk, hono),
     floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
-    floor(["src/billing/**"], forgery, outgoing, consequences, doors, driver, stripeSdk, hono),
-    floor(["src/billing/consequences.ts"], forgery, doors, driver, stripeSdk, hono),
+    ...handlersFloor(inBusiness("**")),
+    floor(inBusiness("consequences.ts"), forgery, doors, driver, stripeSdk, hono),
     floor(["src/inbox/**"], forgedAnswers, doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
     floor(["src/reconcile/**"], forgedRows, doors, business, driver, stripeSdk, hono),

@@ -1,11 +1,13 @@
 /**
- * The table you edit: which endpoints exist under /webhooks/stripe/, whose signature each of them
- * accepts, and what is done with which event there.
+ * The tables you edit: which endpoints exist under /webhooks/stripe/, whose signature each of them
+ * accepts, what is done with which event there; and what follows from which message.
  */
+import { paymentConsequences } from "./billing/consequences.ts";
 import { invoiceHandlers } from "./billing/handlers.ts";
 import type { ReceiveMode, Settings } from "./config.ts";
 import type { HandlerTable } from "./inbox/handler.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
+import type { ConsequenceTable } from "./outbox/consume.ts";
 
 export interface Endpoint {
   /** Name of the binding that holds the signing secret, or several while one is being rolled. */
@@ -40,6 +42,9 @@ export const endpoints: Endpoints = {
     handlers: {},
   },
 };
+
+/** By the `event_type` that a handler gives its message. */
+export const consequences: ConsequenceTable = { ...paymentConsequences };
 
 /** An endpoint's rules, where it says nothing itself by the settings. */
 export function rulesOf(

@@ -1,7 +1,7 @@
 /** The Worker. Wires; decides nothing. */
 import { createApp } from "./app.ts";
 import type { Env } from "./config.ts";
-import { endpoints } from "./endpoints.ts";
+import { consequences, endpoints } from "./endpoints.ts";
 import { type Batch, consumeBatch } from "./queue.ts";
 import { runSchedule } from "./schedule.ts";
 
@@ -12,5 +12,5 @@ export default {
   scheduled: ({ cron }: { cron: string }, env: Env, ctx: Context) =>
     runSchedule(cron, endpoints, env, (rest) => ctx.waitUntil(rest)),
   queue: (batch: Batch, env: Env, ctx: Context) =>
-    consumeBatch(batch, env, (rest) => ctx.waitUntil(rest)),
+    consumeBatch(consequences, batch, env, (rest) => ctx.waitUntil(rest)),
 } satisfies ExportedHandler<Env>;

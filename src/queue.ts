@@ -2,13 +2,19 @@
  * The queue's door: each message to its consequence, and to its end: acknowledged, or delivered
  * again later. What the queue has given up is parked in the journal.
  */
-import { consequencesAt } from "./billing/consequences.ts";
 import { type Env, InvalidSetting, readSettings, readStripeApi, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
 import { explain } from "./faults.ts";
 import { type Fields, log } from "./log.ts";
-import { type Consumed, consume, type FindConsequence, parkUndelivered } from "./outbox/consume.ts";
+import {
+  type Consumed,
+  consequencesAt,
+  type ConsequenceTable,
+  consume,
+  type FindConsequence,
+  parkUndelivered,
+} from "./outbox/consume.ts";
 import { createStripe } from "./stripe/api.ts";
 
 /** The part of a queue's batch that is used here. */
@@ -41,6 +47,7 @@ const PAUSED_DELAY_SECONDS = 900;
 const LONGEST_DELAY_SECONDS = 43_200;
 
 export async function consumeBatch(
+  consequences: ConsequenceTable,
   batch: Batch,
   env: Env,
   afterwards: (rest: Promise<unknown>) => void,
@@ -52,7 +59,7 @@ export async function consumeBatch(
       return batch.retryAll({ delaySeconds: PAUSED_DELAY_SECONDS });
     }
     const stripe = role === "outbox" ? createStripe(readStripeApi(env)) : null;
-    const find = consequencesAt(() => {
+    const find = consequencesAt(consequences, () => {
       if (stripe === null) throw new Error("Bug! What was given up is parked, not called.");
       return stripe;
     });

@@ -5,10 +5,10 @@
  */
 import type { Stripe } from "stripe";
 import * as v from "valibot";
-import type { Consequence, FindConsequence } from "../outbox/consume.ts";
+import type { Consequence, ConsequenceTable } from "../outbox/consume.ts";
 import { callStripe, CallFailed, idempotencyKey } from "../stripe/api.ts";
 
-/** As `bookPayment` writes it. */
+/** As `booking` writes it. */
 const InvoicePaymentBooked = v.object({
   invoice_id: v.string(),
   amount: v.pipe(v.number(), v.safeInteger()),
@@ -17,18 +17,10 @@ const InvoicePaymentBooked = v.object({
   event_id: v.string(),
 });
 
-/**
- * A kind that is not known is thrown, and not taken for one from which nothing follows: a newer
- * version may have sent it.
- *
- * @param stripe called when a call is to be made.
- */
-export function consequencesAt(stripe: () => Stripe): FindConsequence {
-  return ({ event_type, payload }) => {
-    if (event_type !== "InvoicePaymentBooked") throw new TypeError(`Unknown kind: ${event_type}`);
-    return updateCustomer(stripe, v.parse(InvoicePaymentBooked, payload));
-  };
-}
+export const paymentConsequences: ConsequenceTable = {
+  InvoicePaymentBooked: ({ payload }, stripe) =>
+    updateCustomer(stripe, v.parse(InvoicePaymentBooked, payload)),
+};
 
 /**
  * The customer's metadata tell a payment that was booked. Of two at about the same time, either may

@@ -3,6 +3,7 @@
  * is asked first and told afterwards; in between, with no transaction open, comes the call, under a
  * key that is the same for every attempt.
  */
+import type { Stripe } from "stripe";
 import * as v from "valibot";
 import type { Connection } from "../db/connect.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
@@ -19,8 +20,31 @@ export interface Consequence {
   readonly call: () => Promise<string>;
 }
 
+/**
+ * What follows, by the kind of a message: its `event_type`.
+ *
+ * @param stripe called when a call is to be made.
+ * @returns null when nothing follows from this one.
+ * @throws for a payload that it cannot read.
+ */
+export type ConsequenceTable = Readonly<
+  Record<string, (message: OutboundMessage, stripe: () => Stripe) => Consequence | null>
+>;
+
 /** Null: nothing follows from such a message. @throws for one that it does not know. */
 export type FindConsequence = (message: OutboundMessage) => Consequence | null;
+
+/**
+ * A kind that is not known is thrown, and not taken for one from which nothing follows: a newer
+ * version may have sent it.
+ */
+export function consequencesAt(table: ConsequenceTable, stripe: () => Stripe): FindConsequence {
+  return (message) => {
+    const follow = Object.hasOwn(table, message.event_type) ? table[message.event_type] : undefined;
+    if (!follow) throw new TypeError(`Unknown kind: ${message.event_type}`);
+    return follow(message, stripe);
+  };
+}
 
 export type Consumed =
   | { readonly outcome: "done" | "repeated" | "nothing_follows" }

@@ -1,5 +1,6 @@
 /** A receiver with a queue of its own, and the consumer at its end, for tests of what leaves. */
 import { onTestFinished } from "vitest";
+import { consequences } from "../../src/endpoints.ts";
 import { type Batch, consumeBatch, type QueuedMessage } from "../../src/queue.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
@@ -72,6 +73,7 @@ export async function openOutbound(
       };
       const rest: Promise<unknown>[] = [];
       await consumeBatch(
+        consequences,
         batch,
         {
           HYPERDRIVE: { connectionString: inbox.databaseUrl },

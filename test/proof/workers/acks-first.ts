@@ -4,6 +4,7 @@
  * the queue has let go of it: nobody calls Stripe, or nobody hears that the call was made.
  */
 import type { Env } from "../../../src/config.ts";
+import { consequences } from "../../../src/endpoints.ts";
 import { type Batch, consumeBatch } from "../../../src/queue.ts";
 import type { Context } from "./receiver.ts";
 
@@ -16,6 +17,6 @@ export default {
       return { body: message.body, attempts: message.attempts, ack: nothing, retry: nothing };
     });
     const acknowledged = { queue: batch.queue, messages, retryAll: nothing };
-    return consumeBatch(acknowledged, env, (rest) => ctx.waitUntil(rest));
+    return consumeBatch(consequences, acknowledged, env, (rest) => ctx.waitUntil(rest));
   },
 };

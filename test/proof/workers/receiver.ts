@@ -5,7 +5,7 @@
 import { createApp } from "../../../src/app.ts";
 import type { Env } from "../../../src/config.ts";
 import { tick } from "../../../src/cron.ts";
-import type { Endpoints } from "../../../src/endpoints.ts";
+import { consequences, type Endpoints } from "../../../src/endpoints.ts";
 import { type Batch, consumeBatch } from "../../../src/queue.ts";
 import { retain } from "../../../src/retain.ts";
 import { handlersWithEffect } from "./effect.ts";
@@ -47,5 +47,5 @@ export default {
     await (cron === NIGHT ? retain(env, afterwards) : tick(endpoints, withQueue(env), afterwards));
   },
   queue: (batch: Batch, env: Env, ctx: Context): Promise<void> =>
-    consumeBatch(batch, env, (rest) => ctx.waitUntil(rest)),
+    consumeBatch(consequences, batch, env, (rest) => ctx.waitUntil(rest)),
 };
