@@ -10,7 +10,7 @@ import { answer, type DoorEnv, note } from "./http/answers.ts";
 import { metricsDoor } from "./http/metrics.ts";
 import { opsDoor } from "./http/ops.tsx";
 import { BadRequest } from "./http/ops-fields.ts";
-import { unavailableFor } from "./http/unavailable.ts";
+import { unavailableFor } from "./http/told-to-operator.ts";
 import { webhookDoor } from "./http/webhook.ts";
 import { type Fields, type Level, log } from "./log.ts";
 

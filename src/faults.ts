@@ -22,21 +22,42 @@ function todoFor(fault: DatabaseUnavailable, sqlstate: string | undefined): stri
 
 const CONNECTION_STRING = "the connection string (Hyperdrive's, or DATABASE_URL)";
 const WRONG_PASSWORD = `The password is wrong: put it right in ${CONNECTION_STRING}.`;
+const TOO_MANY = "Too many connections are open: go through a pooler, or let it have more of them.";
 
 /** Who is not let in. https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const TODOS: Readonly<Record<string, string>> = {
   "28P01": WRONG_PASSWORD,
   "28000": `This role may not connect: put it right in ${CONNECTION_STRING}.`,
   "3D000": `There is no such database: put its name right in ${CONNECTION_STRING}.`,
+  "53300": TOO_MANY,
 };
 
 /**
- * Neon's proxy has one SQLSTATE for whatever it refuses, and tells it apart in words alone.
- * https://github.com/neondatabase/neon/blob/main/proxy/src/stream.rs
+ * Neon's proxy has one SQLSTATE for whatever it refuses, and tells it apart in words alone; what Postgres
+ * refuses, it repeats. The first of these is meant.
+ * https://github.com/neondatabase/neon/blob/main/proxy/src/error.rs and the errors that it is made of
  */
+const PROXY_TODOS: readonly (readonly [words: RegExp, todo: string])[] = [
+  [/password authentication failed/i, WRONG_PASSWORD],
+  [
+    /not allowed to connect|blocked network|VPC endpoint/i,
+    "Neon's allow list keeps it out: a Worker has no address of its own, so let it be open to all.",
+  ],
+  [/quota|exceeded the limit/i, "A quota of Neon's is used up: look at the project's usage."],
+  [/too many|connection slots|max_client_conn|permit/i, TOO_MANY],
+  [
+    /startup parameter/i,
+    `Neon's pooler takes no such options: take them out of ${CONNECTION_STRING}.`,
+  ],
+  [
+    /endpoint.*(?:not be found|is disabled|not specified)|does not exist/i,
+    `Neon has no such endpoint or database, or it is switched off: look at ${CONNECTION_STRING}.`,
+  ],
+];
+
 function todoForProxy(words: string): string {
-  if (/password authentication failed/i.test(words)) return WRONG_PASSWORD;
-  return /endpoint|does not exist/i.test(words)
-    ? `Neon has no such endpoint or database, or it is switched off: look at ${CONNECTION_STRING}.`
-    : `Neon's proxy refused it: is the password right, is the endpoint there? See ${CONNECTION_STRING}.`;
+  const known = PROXY_TODOS.find(([pattern]) => pattern.test(words));
+  return (
+    known?.[1] ?? "What is in front of the database cannot connect to it; it passes, as a rule."
+  );
 }

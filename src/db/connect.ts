@@ -172,7 +172,7 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
       const results = pipelines
         ? asOnePacket(() => flights.flatMap(start))
         : flights.flatMap(startOneByOne);
-      last = Promise.allSettled(results);
+      if (results.length > 0) last = Promise.allSettled(results);
       return results;
     },
     inTransaction: () => client.getTransactionStatus() === "T",
@@ -181,7 +181,7 @@ export async function connect(database: Database, deadline: AbortSignal): Promis
       if (lost) return;
       const timer = setTimeout(cut, CLOSE_WITHIN_MS);
       await last;
-      await client.end();
+      if (!lost) await client.end();
       clearTimeout(timer);
     },
   };

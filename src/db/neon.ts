@@ -5,14 +5,21 @@
  */
 import { type Client, Query, type QueryConfig, type Submittable } from "pg";
 
+interface Stream {
+  destroy(): unknown;
+  emit(event: "close"): unknown;
+  removeAllListeners(event: "data"): unknown;
+}
+
 /** What the driver's types hide, or the fork has not got. */
 interface Internals {
   readonly connection: {
-    readonly stream: { destroy(): unknown; emit(event: "close"): unknown };
+    readonly stream: Stream;
     emit(event: "error", error: unknown): unknown;
     on(event: "readyForQuery", listener: (message: { readonly status: string }) => void): unknown;
   };
   readonly activeQuery: { readonly name?: string } | null;
+  connect(): Promise<void>;
   query(submittable: Submittable): unknown;
   /** Bound when it connects. */
   _handleAuthSASL(message: unknown): unknown;
@@ -46,6 +53,8 @@ export async function openOverWebSocket(
     pipelineConnect: false,
     ...(proxy ? through(proxy) : {}),
   });
+  // Of the password, the driver keeps a second copy, for whoever looks at the client to see.
+  Object.defineProperty(client, "config", { enumerable: false });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The driver's types hide it.
   const hidden = client as unknown as Internals;
   endAtOnce(hidden.connection.stream);
@@ -72,11 +81,15 @@ function through({ host, pathname, protocol }: URL) {
   };
 }
 
-/** Whoever waits hears of it now: the other side may never agree to the close. */
-function endAtOnce(stream: Internals["connection"]["stream"]): void {
+/**
+ * Whoever waits hears of it now: the other side may never agree to the close, and workerd then keeps the
+ * invocation for as long as its socket lives. What still comes is for nobody.
+ */
+function endAtOnce(stream: Stream): void {
   const destroy = stream.destroy.bind(stream);
   Object.assign(stream, {
     destroy: () => {
+      stream.removeAllListeners("data");
       try {
         destroy();
       } catch {
@@ -116,9 +129,11 @@ function forgetAnswered(client: Internals): void {
   }
 }
 
+/** With `pg`'s `query`, and what it tells of the transaction; and failing with errors, as `pg` does. */
 function asOfToday(client: Internals): Client {
   const { connection } = client;
   const submit = client.query.bind(client);
+  const open = client.connect.bind(client);
   let status: string | null = null;
   connection.on("readyForQuery", (message) => {
     status = message.status;
@@ -126,6 +141,7 @@ function asOfToday(client: Internals): Client {
   forgetAnswered(client);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What is asked of it, it has now.
   return Object.assign(client, {
+    connect: () => open().catch((thrown: unknown) => Promise.reject(asError(thrown))),
     getTransactionStatus: () => status,
     query: (query: string | QueryConfig | Submittable, values?: unknown[]): unknown =>
       typeof query === "object" && "submit" in query
@@ -136,4 +152,10 @@ function asOfToday(client: Internals): Client {
             submit(new Query(query, values, answer));
           }),
   }) as unknown as Client;
+}
+
+/** Of a WebSocket, the driver throws the event. */
+function asError(thrown: unknown): unknown {
+  if (thrown instanceof Error || typeof thrown !== "object" || thrown === null) return thrown;
+  return "error" in thrown ? thrown.error : thrown;
 }

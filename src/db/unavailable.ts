@@ -22,6 +22,8 @@ function why(error: unknown): string {
   if (error.message.includes("does not support SSL")) {
     return ": it offers no TLS, and sslmode asks for it";
   }
+  const [, status] = /\bcode 101\b.*\breceived (\d{3})\b/.exec(error.message) ?? [];
+  if (status !== undefined) return `: its proxy answers with ${status}, and opens no WebSocket`;
   const code = "code" in error ? String(error.code) : "";
   if (!/^[A-Z][A-Z_]+$/.test(code)) return "";
   return isOfFile(error, code)

@@ -76,6 +76,13 @@ function road(env: Env): Finding {
         "Take the host name with -pooler for it: npx wrangler secret put DATABASE_URL",
       );
     }
+    if (!webSocket.proxy && !new URL(connectionString).hostname.endsWith(".neon.tech")) {
+      return warn(
+        check,
+        "DATABASE_URL leads to a host that is not Neon's, through a WebSocket of Neon's driver",
+        "Any other Postgres takes Hyperdrive, or a WebSocket proxy of your own: NEON_WS_PROXY",
+      );
+    }
     const by = webSocket.proxy ? "NEON_WS_PROXY" : "Neon's proxy";
     return ok(check, `DATABASE_URL, through a WebSocket of ${by}`);
   });

@@ -16,7 +16,7 @@ import { onDatabase, queryOf, TIMEOUTS } from "./ops-work.ts";
 import { Content, frameHalves, type PageName, rendered } from "./pages/frame.tsx";
 import { JustDone } from "./pages/just-done.tsx";
 import { Refused, Trouble } from "./pages/trouble.tsx";
-import { unavailableFor } from "./unavailable.ts";
+import { unavailableFor } from "./told-to-operator.ts";
 
 export interface View {
   readonly title: string;

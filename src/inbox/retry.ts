@@ -41,7 +41,7 @@ const CONTENTION = /^40|^55P03$/;
 export const LOCK_TIMED_OUT = "55P03";
 /** A statement took too long. */
 export const TIMED_OUT = "57014";
-const INFRASTRUCTURE = /^(?:08|53|57(?!014)|25006)/;
+const INFRASTRUCTURE = /^(?:08|53|57(?!014)|58|25006)/;
 
 export function classify(error: unknown): Failure {
   if (error instanceof PermanentError) {

@@ -37,6 +37,7 @@ test.each([
   ["a lock that others held", fromPostgres("55P03"), "contention", "55P03"],
   ["a deadlock", fromPostgres("40P01"), "contention", "40P01"],
   ["a shutdown", fromPostgres("57P01"), "infrastructure", "57P01"],
+  ["storage that cannot be read", fromPostgres("58030"), "infrastructure", "58030"],
   ["a server that is read-only", fromPostgres("25006"), "infrastructure", "25006"],
   ["time that waiting took", new NoTimeLeft("It is over."), "infrastructure", "NoTimeLeft"],
   ["no database", new DatabaseUnavailable("it is gone"), "infrastructure", "DatabaseUnavailable"],

@@ -1,6 +1,7 @@
 /** Both roads to the database: whatever the one driver does, the other does, too. */
+import { inspect } from "node:util";
 import { sql } from "drizzle-orm";
-import { describe, expect, inject, onTestFinished, test } from "vitest";
+import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { connect, type Connection, type Database } from "../../src/db/connect.ts";
 import { sqlStateOf } from "../../src/db/postgres-errors.ts";
 import { inOneFlight, inTransaction } from "../../src/db/transaction.ts";
@@ -196,6 +197,42 @@ describe.each(Object.entries(ROADS))("by %s", (name, road) => {
     expect(Date.now() - startedAt).toBeLessThan(5_000);
   }
 
+  test("a connection that is lost while it is being closed is closed by that", async () => {
+    const { db } = await open(({ from, type }) =>
+      from === "server" && type === "D" ? "cut before" : "pass",
+    );
+    const asked = db.send([db.compile(sql`select ${1}::int`)]);
+    // What would cut it in the end never comes.
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const closing = db.close();
+    vi.useRealTimers();
+    await expect(Promise.all(asked)).rejects.toThrow();
+    await closing;
+  });
+
+  test("whoever looks at a transaction, however deeply, sees no password", async () => {
+    const { databaseUrl } = await openTestbed();
+    const url = new URL(databaseUrl);
+    url.password = ODD;
+    const db = await connect(
+      { ...road(), connectionString: url.href },
+      new AbortController().signal,
+    );
+    onTestFinished(() => db.close());
+    const { tx, end } = db.openTx(() => undefined);
+    expect(inspect(tx, { depth: 12 })).not.toContain(ODD);
+    end();
+  });
+
+  test("questions that are asked at once are sent in turn, and none is lost", async () => {
+    const { db } = await open();
+    const asked = await inTransaction(db, TIMEOUTS, [], async (_, tx) => ({
+      commit: [],
+      value: await Promise.all([1, 2, 3].map((n) => tx.execute(sql`select ${n}::int as n`))),
+    }));
+    expect(asked.map(({ rows: [row] }) => row?.["n"])).toEqual([1, 2, 3]);
+  });
+
   test("a COMMIT whose answer never came is no success, and was one", async () => {
     const { db, rows } = await open(cutAtCommit);
     await rows("create table notes (text text)");
@@ -248,7 +285,12 @@ describe.each(["hyperdrive", "neon"] as const)("by %s, what Neon's proxy refuses
     [`password authentication failed for user '${ODD}'`, "The password is wrong"],
     ["The requested endpoint could not be found", "no such endpoint or database"],
     [`database "${ODD}" does not exist`, "no such endpoint or database"],
-    [`Too many of ${ODD}`, "is the password right, is the endpoint there?"],
+    [`This IP address ${ODD} is not allowed to connect to this endpoint.`, "Neon's allow list"],
+    ["Your project has exceeded the compute time quota. Upgrade your plan.", "A quota of Neon's"],
+    ["Too many connections to this endpoint. Please try again later.", "go through a pooler"],
+    ["remaining connection slots are reserved", "go through a pooler"],
+    [`unsupported startup parameter in options: ${ODD}`, "Neon's pooler takes no such options"],
+    ["Control plane request failed", "it passes, as a rule"],
   ])("as %s leads to what to do, and is not repeated", async (words, todo) => {
     const proxy = await startProxy(inject("postgresUrl"), { fate: refusalOfNeon(words) });
     onTestFinished(proxy.close);

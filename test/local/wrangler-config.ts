@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ROOT } from "./run-file.ts";
 
 /**
- * The same for a Worker on this machine, whose database is a local one whatever is deployed.
+ * For a Worker on this machine, whose database is a local one whatever is deployed.
  *
  * @param toml as it is shipped, or without `[[hyperdrive]]` and `[alias]`.
  * @returns null: it will do as it is. Otherwise a text for another folder: its paths are absolute.

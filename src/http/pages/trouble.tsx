@@ -1,5 +1,5 @@
 /** What a person sees when a page cannot be shown, or what was asked for cannot be done. */
-import type { Unavailable } from "../unavailable.ts";
+import type { Unavailable } from "../told-to-operator.ts";
 import { Note } from "./parts.tsx";
 
 export function Trouble({
