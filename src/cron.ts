@@ -7,7 +7,7 @@
  * Worker that last had them, follow one by one with nothing else under way, so that one of them
  * costs nobody but itself.
  */
-import { type Env, readSettings, type Settings } from "./config.ts";
+import { type Env, readSettings, readStripeApi, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
 import { DatabaseUnavailable } from "./db/unavailable.ts";
 import { withConnection } from "./db/with-connection.ts";
@@ -23,6 +23,7 @@ import type { EndpointRules } from "./inbox/rules.ts";
 import type { Claim } from "./inbox/transitions.ts";
 import { type Fields, log } from "./log.ts";
 import { dispatchBatch, parkCrashedMessages, sendTo } from "./outbox/dispatch.ts";
+import { type FetchThin, thinFetcher } from "./stripe/thin.ts";
 import { sweep } from "./sweeping.ts";
 
 export type TickCounts = Record<
@@ -58,7 +59,8 @@ export async function tick(
   const counts = noCounts();
   try {
     const settings = readSettings(env);
-    await work(endpoints, settings, counts, afterwards);
+    const fetch = thinFetcher(() => readStripeApi(env));
+    await work(endpoints, settings, fetch, counts, afterwards);
     const paused = settings.processing ? undefined : true;
     log("info", "tick", { ...counts, paused, ms: Date.now() - startedAt });
     return { counts, fault: null };
@@ -72,6 +74,7 @@ export async function tick(
 async function work(
   endpoints: Endpoints,
   settings: Settings,
+  fetch: FetchThin,
   counts: TickCounts,
   afterwards: (rest: Promise<unknown>) => void,
 ): Promise<void> {
@@ -84,7 +87,7 @@ async function work(
   const onConnection = (use: (db: Connection) => Promise<void>): Promise<void> =>
     withConnection(database, { deadlineMs, afterwards }, ({ db }) => use(db));
   const drain = (which: "fresh" | "suspects", limit: number, until: number) =>
-    onConnection((db) => drainLane(db, { which, limit, until, rules, settings, counts }));
+    onConnection((db) => drainLane(db, { which, limit, until, rules, settings, fetch, counts }));
 
   const atShare = (share: number): number => endsAt - process.tickBudgetMs * (1 - share);
   const drainAll = async (): Promise<void> => {
@@ -142,6 +145,7 @@ interface Lane {
   readonly until: number;
   readonly rules: ReadonlyMap<string, EndpointRules>;
   readonly settings: Settings;
+  readonly fetch: FetchThin;
   readonly counts: TickCounts;
 }
 
@@ -184,9 +188,9 @@ async function processAtOnce(
   db: Connection,
   claims: readonly DueClaim[],
   { leaseEnd, beginUntil }: Time,
-  { rules, settings, counts }: Lane,
+  { rules, settings, fetch, counts }: Lane,
 ): Promise<Left> {
-  const { timeouts } = policyOf(settings, leaseEnd);
+  const { timeouts } = policyOf(settings, fetch, leaseEnd);
   const failed: Left[number][] = [];
   const untried: Claim[] = claims.filter(({ isFirst }) => !settings.process.batches || !isFirst);
   const tally = ({ left, ...done }: Done): void => {
@@ -227,9 +231,9 @@ async function processInTurn(
   all: Left,
   isFirst: boolean,
   { leaseEnd, beginUntil }: Time,
-  { rules, settings, counts }: Lane,
+  { rules, settings, fetch, counts }: Lane,
 ): Promise<readonly Claim[]> {
-  const policy = policyOf(settings, leaseEnd);
+  const policy = policyOf(settings, fetch, leaseEnd);
   const left: Claim[] = [];
   for (const [index, { claim, tried }] of all.entries()) {
     // A failure that happened goes on record; who was kept waiting can come again.
@@ -245,9 +249,9 @@ async function processInTurn(
   return left;
 }
 
-function policyOf({ process, retry }: Settings, leaseEnd: number): ProcessPolicy {
+function policyOf({ process, retry }: Settings, fetch: FetchThin, leaseEnd: number): ProcessPolicy {
   const workMs = (): number => leaseEnd - Date.now() - RECORDING_MS;
-  return { ...retry, timeouts: { ...process.timeouts, remainingMs: workMs }, workMs };
+  return { ...retry, timeouts: { ...process.timeouts, remainingMs: workMs }, workMs, fetch };
 }
 
 function throwIfLost(db: Connection): void {

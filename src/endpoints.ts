@@ -5,7 +5,7 @@
 import { paymentConsequences } from "./billing/consequences.ts";
 import { invoiceHandlers } from "./billing/handlers.ts";
 import type { ReceiveMode, Settings } from "./config.ts";
-import type { HandlerTable } from "./inbox/handler.ts";
+import type { HandlerTable, ThinHandlerTable } from "./inbox/handler.ts";
 import type { EndpointRules } from "./inbox/rules.ts";
 import type { ConsequenceTable } from "./outbox/consume.ts";
 
@@ -23,6 +23,11 @@ export interface Endpoint {
   readonly accounts: "own" | "connected";
   /** Events of a type that has no handler are recorded and ignored. */
   readonly handlers: HandlerTable;
+  /**
+   * Of thin (v2) notifications, which are stored first, whatever the mode: what a handler asks for is
+   * fetched behind the answer. Needs STRIPE_API_KEY.
+   */
+  readonly thinHandlers?: ThinHandlerTable;
 }
 
 export type Endpoints = Readonly<Record<string, Endpoint>>;
@@ -57,5 +62,6 @@ export function rulesOf(
     livemode: endpoint.livemode ?? settings.livemode,
     accounts: endpoint.accounts,
     handlers: endpoint.handlers,
+    ...(endpoint.thinHandlers ? { thinHandlers: endpoint.thinHandlers } : {}),
   };
 }

@@ -6,7 +6,8 @@
 import type { Stripe } from "stripe";
 import * as v from "valibot";
 import type { Consequence, ConsequenceTable } from "../outbox/consume.ts";
-import { callStripe, CallFailed, idempotencyKey } from "../stripe/api.ts";
+import { callStripe, idempotencyKey } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 
 /** As `booking` writes it. */
 const InvoicePaymentBooked = v.object({

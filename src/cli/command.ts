@@ -6,7 +6,7 @@ import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { sqlStateOf } from "../db/postgres-errors.ts";
 import { explain as explainFault } from "../faults.ts";
 import { errorClass } from "../log.ts";
-import { CallFailed } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 
 /** What was asked for makes no sense; the message says why. */
 export class Usage extends Error {

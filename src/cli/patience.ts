@@ -1,6 +1,6 @@
 /** Calls to Stripe that may wait: what is refused for now, or fails, is tried again. */
 import { setTimeout as pause } from "node:timers/promises";
-import { CallFailed } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 import type { InvoiceLists } from "../stripe/lists.ts";
 
 const TRIES = 6;

@@ -33,10 +33,10 @@ export class OpeningFailed extends Error {
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 
-/** How a transaction ends: with these writes and COMMIT, or with ROLLBACK (not waited for). */
+/** How a transaction ends: with these writes and COMMIT, or with ROLLBACK (waited for if asked). */
 export type Ending<R> =
   | { readonly commit: readonly Write[]; readonly value: R }
-  | { readonly rollback: true; readonly value: R };
+  | { readonly rollback: true | "awaited"; readonly value: R };
 
 /**
  * True only in a transaction that `begin` opened. Statements of an opening flight are on their way
@@ -59,7 +59,8 @@ export async function inTransaction<R>(
     const rows = await open(db.send(beginWith(db, timeouts, opening)));
     const ending = await withTx(db, timeouts, (tx) => decide(rows, tx));
     if ("rollback" in ending) {
-      rollback(db);
+      if (ending.rollback === "awaited") await allOf(db.send([ROLLBACK]));
+      else rollback(db);
       return ending.value;
     }
     assertCommitted(await allOf(db.send(commitWith(db, timeouts, ending.commit))));

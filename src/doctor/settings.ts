@@ -27,7 +27,7 @@ export function examineSettings(endpoints: Endpoints, env: Env): readonly Findin
     road(env),
     ...tables.map(([name, endpoint]) => secret(name, endpoint, env)),
     ...tables.map(([name, endpoint]) => livemode(name, endpoint, env)),
-    apiKey(env),
+    apiKey(endpoints, env),
     queue(env),
     processing(env),
     alerts(env),
@@ -103,7 +103,7 @@ function secret(name: string, endpoint: Endpoint, env: Env): Finding {
         );
   } catch {
     const missing = `${binding} is not set: every delivery is answered with 503`;
-    return Object.keys(endpoint.handlers).length > 0
+    return hasHandlers(endpoint)
       ? fail(check, missing, `${set}, with the signing secret of the endpoint's page in Stripe`)
       : warn(check, missing, `${set}, or take the endpoint out of src/endpoints.ts`);
   }
@@ -123,10 +123,18 @@ function livemode(name: string, endpoint: Endpoint, env: Env): Finding {
   });
 }
 
-function apiKey(env: Env): Finding {
+function hasHandlers({ handlers, thinHandlers = {} }: Endpoint): boolean {
+  return Object.keys({ ...handlers, ...thinHandlers }).length > 0;
+}
+
+function apiKey(endpoints: Endpoints, env: Env): Finding {
   const check = "api key";
   const set = "npx wrangler secret put STRIPE_API_KEY";
   if (!hasStripeApiKey(env)) {
+    const asking = Object.values(endpoints).some(({ thinHandlers }) => thinHandlers);
+    if (asking) {
+      return fail(check, "STRIPE_API_KEY is not set: no thin notification is processed", set);
+    }
     return warn(check, "STRIPE_API_KEY is not set: nothing is swept, no consequence follows", set);
   }
   return named(check, env, () => {

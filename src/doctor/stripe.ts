@@ -2,7 +2,7 @@
 import { type Env, InvalidSetting, readAccount, readStripeApi, type StripeApi } from "../config.ts";
 import { DEFAULT_ENDPOINT, type Endpoint, type Endpoints } from "../endpoints.ts";
 import { errorClass } from "../log.ts";
-import { CallFailed } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 import {
   API_VERSION,
   listWebhookEndpoints,

@@ -1,6 +1,12 @@
 /** POST /webhooks/stripe/:endpoint. Translates HTTP; what is done with an event is decided elsewhere. */
 import { Hono } from "hono";
-import { readSecrets, readSettings, type ReceiveMode, type Settings } from "../config.ts";
+import {
+  readSecrets,
+  readSettings,
+  readStripeApi,
+  type ReceiveMode,
+  type Settings,
+} from "../config.ts";
 import type { Connection } from "../db/connect.ts";
 import { BEHIND_MS, withConnection, type WorkTime } from "../db/with-connection.ts";
 import { DEFAULT_ENDPOINT, type Endpoints, rulesOf } from "../endpoints.ts";
@@ -8,6 +14,7 @@ import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
 import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
 import type { Delivery } from "../inbox/transitions.ts";
 import { dispatchBatch, sendTo } from "../outbox/dispatch.ts";
+import { type FetchThin, thinFetcher } from "../stripe/thin.ts";
 import { type InvalidWebhook, type VerifiedEvent, verifyEvent } from "../stripe/verify.ts";
 import { answer, type DoorEnv, note } from "./answers.ts";
 import { BODY_LIMITS, readBody } from "./body.ts";
@@ -39,8 +46,10 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
     note(c, { event: event.id, type: event.type, altered: event.altered || undefined });
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
-    const mode = endpoint.mode ?? settings.mode;
-    const received = await receive(delivery, mode, settings, {
+    // What a notification names is fetched behind the answer.
+    const mode = event.thin ? "async" : (endpoint.mode ?? settings.mode);
+    const fetch = thinFetcher(() => readStripeApi(c.env));
+    const received = await receive(delivery, mode, settings, fetch, {
       deadlineMs: Math.max(1, answerBy - Date.now()),
       afterwards: (rest) => c.executionCtx.waitUntil(rest),
     });
@@ -68,6 +77,7 @@ function receive(
   delivery: Delivery,
   mode: ReceiveMode,
   settings: Settings,
+  fetch: FetchThin,
   time: WorkTime,
 ): Promise<Received> {
   const { retry, receive: timeouts, process, processing, database } = settings;
@@ -82,7 +92,8 @@ function receive(
     const rules = new Map([[delivery.endpoint.name, delivery.endpoint]]);
     if (claim) {
       behind(async () => {
-        const outcome = await processAndLog(db, claim, rules, processPolicy(settings), false);
+        const policy = processPolicy(settings, fetch);
+        const outcome = await processAndLog(db, claim, rules, policy, false);
         if (outcome === "processed") await dispatch(db, settings);
       });
     }
@@ -100,8 +111,8 @@ async function dispatch(
 }
 
 /** The claim's own time: whatever is not done by then, the next tick takes when the lease ends. */
-function processPolicy({ retry, receive: timeouts }: Settings): ProcessPolicy {
+function processPolicy({ retry, receive: timeouts }: Settings, fetch: FetchThin): ProcessPolicy {
   const endsAt = Date.now() + BEHIND_MS - RECORDING_MS;
   const workMs = (): number => endsAt - Date.now();
-  return { ...retry, timeouts: { ...timeouts, remainingMs: workMs }, workMs };
+  return { ...retry, timeouts: { ...timeouts, remainingMs: workMs }, workMs, fetch };
 }

@@ -22,7 +22,7 @@ export const MOST_AT_ONCE = 50;
 export type Decision =
   | { readonly kind: "write"; readonly writes: readonly Write[] }
   | { readonly kind: "ignore"; readonly ignored: IgnoredReason }
-  /** To be processed by itself: it reads, or is too long; or was tried, and failed. */
+  /** To be processed by itself: it reads, is too long or thin; or was tried, and failed. */
   | { readonly kind: "leave"; readonly tried: Tried | null };
 
 export interface Decided {
@@ -71,6 +71,7 @@ async function decide(
   if ("ignored" in verdict) {
     return { objectId, decision: { kind: "ignore", ignored: verdict.ignored } };
   }
+  if ("thinHandler" in verdict) return leave;
   const asked = await ask(verdict.handler, event, withinMs);
   if (asked === null) return leave;
   if ("writes" in asked) return { objectId, decision: { kind: "write", writes: asked.writes } };

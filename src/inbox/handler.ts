@@ -4,7 +4,13 @@
  */
 import type { Stripe } from "stripe";
 import type { Tx, Write } from "../db/connect.ts";
-import type { StripeEvent, VerifiedEvent } from "../stripe/verify.ts";
+import type {
+  FullEvent,
+  RelatedObject,
+  StripeEvent,
+  ThinEvent,
+  VerifiedEvent,
+} from "../stripe/verify.ts";
 
 type Answer = readonly Write[] | void;
 
@@ -14,6 +20,32 @@ export type Handler<Event = StripeEvent> = (event: Event, tx: Tx) => Answer | Pr
 /** One handler per event type, each typed by that type. */
 export type HandlerTable = {
   readonly [Type in Stripe.Event["type"]]?: Handler<StripeEvent<Type>>;
+};
+
+/**
+ * A handler of a thin (v2) notification, and what it asks for: that is fetched from Stripe before the
+ * transaction in which it is asked, never inside. Null: Stripe knows it no more.
+ */
+export type ThinHandler<Type extends ThinEvent["type"] = ThinEvent["type"]> =
+  | {
+      /** The object that the notification names, as it is now. */
+      readonly fetch: "related_object";
+      readonly handle: Handling<Type, RelatedObject<Type>>;
+    }
+  | {
+      /** The event behind the notification, with its `data`, as it was then. */
+      readonly fetch: "event";
+      readonly handle: Handling<Type, FullEvent<Type>>;
+    };
+
+type Handling<Type extends ThinEvent["type"], Fetched> = (
+  event: ThinEvent<Type>,
+  fetched: Fetched | null,
+  tx: Tx,
+) => Answer | Promise<Answer>;
+
+export type ThinHandlerTable = {
+  readonly [Type in ThinEvent["type"]]?: ThinHandler<Type>;
 };
 
 /** A handler is still at work when its delivery must be answered. */
@@ -33,6 +65,19 @@ export function findHandler(table: HandlerTable, type: string): Handler | undefi
   const handlers: Readonly<Record<string, unknown>> = table;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Only ever called with events of the type that it stands under.
   return Object.hasOwn(handlers, type) ? (handlers[type] as Handler) : undefined;
+}
+
+export function findThinHandler(table: ThinHandlerTable, type: string): ThinHandler | undefined {
+  const handlers: Readonly<Record<string, unknown>> = table;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- As above.
+  return Object.hasOwn(handlers, type) ? (handlers[type] as ThinHandler) : undefined;
+}
+
+/** As a handler of the notification alone, which has what it asked for. */
+export function withFetched({ handle }: ThinHandler, fetched: object | null): Handler {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What was fetched is what its type names.
+  const asked = handle as (event: unknown, fetched: unknown, tx: Tx) => ReturnType<Handler>;
+  return (event, tx) => asked(event, fetched, tx);
 }
 
 /**

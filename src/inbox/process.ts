@@ -8,9 +8,10 @@ import { isNameTrouble } from "../db/postgres-errors.ts";
 import { type Ending, type Timeouts, inOneFlight, inTransaction } from "../db/transaction.ts";
 import { log } from "../log.ts";
 import { eventFromInbox, type VerifiedEvent } from "../stripe/verify.ts";
-import { askHandler } from "./handler.ts";
+import type { FetchThin, Wanted } from "../stripe/thin.ts";
+import { askHandler, type Handler, NoTimeLeft, withFetched } from "./handler.ts";
 import { classify, LOCK_TIMED_OUT, parksAtAttempt, PermanentError } from "./retry.ts";
-import { type EndpointRules, type IgnoredReason, judge } from "./rules.ts";
+import { type EndpointRules, type IgnoredReason, judge, type Verdict } from "./rules.ts";
 import * as transitions from "./transitions.ts";
 import type { Claim, Delivery } from "./transitions.ts";
 
@@ -18,11 +19,17 @@ export type Settled =
   | { readonly outcome: "processed" }
   | { readonly outcome: "ignored"; readonly ignored: IgnoredReason };
 
+/** What was fetched for a notification, with no transaction open. */
+interface Ahead {
+  readonly fetched: object | null;
+}
+
 /** How the transaction ends in which the event was marked as processed. */
 export async function workOn(
   delivery: Delivery,
   tx: Tx,
   withinMs: number,
+  ahead: Ahead | null = null,
 ): Promise<Ending<Settled>> {
   const verdict = judge(delivery.endpoint, delivery.event);
   if ("ignored" in verdict) {
@@ -32,8 +39,14 @@ export async function workOn(
       value: { outcome: "ignored", ignored },
     };
   }
-  const writes = await askHandler(verdict.handler, delivery.event, tx, withinMs);
+  const writes = await askHandler(handlerOf(verdict, ahead), delivery.event, tx, withinMs);
   return { commit: writes, value: { outcome: "processed" } };
+}
+
+function handlerOf(verdict: Exclude<Verdict, { ignored: unknown }>, ahead: Ahead | null): Handler {
+  if ("handler" in verdict) return verdict.handler;
+  if (!ahead) throw new Error("Bug! What a notification asks for is fetched first.");
+  return withFetched(verdict.thinHandler, ahead.fetched);
 }
 
 /** The handler gets exactly what is stored: for an earlier row, that is the first delivery's. */
@@ -56,6 +69,8 @@ export interface ProcessPolicy {
   readonly backoffCapSeconds: number;
   /** How long a handler may take, from now. */
   readonly workMs: () => number;
+  /** Asks Stripe for what a notification names. */
+  readonly fetch: FetchThin;
 }
 
 /** How it went when it was tried before, in the same attempt. */
@@ -64,10 +79,13 @@ export interface Tried {
 }
 
 const TRIES_IN_ONE_ATTEMPT = 4;
+/** Of its time, whatever Stripe takes. */
+const KEPT_FOR_HANDLER_MS = 2_000;
 
 /**
  * Processes a claimed event, in two round trips: the mark takes the row's lock, checks that it is
- * still ours, and reads the payload, in one statement.
+ * still ours, and reads the payload, in one statement. Where a notification asks for something, all of
+ * that is undone first, then done again with what was fetched.
  *
  * @param tried the first try, where it was made already.
  * @throws DatabaseUnavailable when not even the failure could be recorded: the lease will end.
@@ -79,10 +97,17 @@ export async function processClaim(
   policy: ProcessPolicy,
   tried: Tried | null = null,
 ): Promise<Processed> {
+  let ahead: Ahead | null = null;
   for (let attempt = 1; ; attempt++) {
     try {
       if (attempt === 1 && tried) throw tried.error;
-      return await processOnce(db, claim, endpoints, policy);
+      let processed = await processOnce(db, claim, endpoints, policy, ahead);
+      if ("wanted" in processed) {
+        ahead = { fetched: await fetchAhead(processed, policy) };
+        processed = await processOnce(db, claim, endpoints, policy, ahead);
+      }
+      if ("wanted" in processed) throw new Error("Bug! What was wanted is there.");
+      return processed;
     } catch (error) {
       if (error instanceof DatabaseUnavailable) throw error;
       const failure = classify(error);
@@ -102,16 +127,33 @@ function processOnce(
   claim: Claim,
   endpoints: ReadonlyMap<string, EndpointRules>,
   { timeouts, workMs }: ProcessPolicy,
-): Promise<Processed> {
+  ahead: Ahead | null,
+): Promise<Processed | ToFetch> {
   const opening = [transitions.mark(claim)];
-  return inTransaction<Processed>(db, timeouts, opening, async ([marked], tx) => {
+  return inTransaction<Processed | ToFetch>(db, timeouts, opening, async ([marked], tx) => {
     const row = marked?.[0];
     if (!row) return { rollback: true, value: { outcome: "taken" } };
     const endpoint = endpoints.get(claim.endpoint);
     if (!endpoint) throw new PermanentError("endpoint_unknown");
     const event = eventFromInbox(String(row["stored"]), row["payload_altered"] === true);
-    return workOn({ endpoint, event }, tx, workMs());
+    const verdict = judge(endpoint, event);
+    if ("thinHandler" in verdict && !ahead) {
+      return { rollback: "awaited", value: { wanted: verdict.thinHandler.fetch, event } };
+    }
+    return workOn({ endpoint, event }, tx, workMs(), ahead);
   });
+}
+
+/** Nothing was done yet, and no transaction is open. */
+interface ToFetch {
+  readonly wanted: Wanted;
+  readonly event: VerifiedEvent;
+}
+
+function fetchAhead({ wanted, event }: ToFetch, policy: ProcessPolicy): Promise<object | null> {
+  const withinMs = policy.workMs() - KEPT_FOR_HANDLER_MS;
+  if (withinMs <= 0) throw new NoTimeLeft("Nothing is left of the time to ask Stripe.");
+  return policy.fetch(wanted, event, withinMs);
 }
 
 async function recordFailure(

@@ -5,6 +5,7 @@ import { DatabaseUnavailable } from "../db/unavailable.ts";
 import { isNameTrouble, sqlStateOf } from "../db/postgres-errors.ts";
 import { OpeningFailed } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 import { NoTimeLeft } from "./handler.ts";
 
 /**
@@ -25,7 +26,7 @@ export class PermanentError extends Error {
  * - `permanent`: never again.
  * - `ours`: the handler's or the statement's fault; tried again, then parked.
  * - `contention`: somebody else held what we need; tried again at once, never parked.
- * - `infrastructure`: the database's trouble; tried again, never parked.
+ * - `infrastructure`: the database's trouble, or Stripe's; tried again, never parked.
  */
 export type FailureKind = "permanent" | "ours" | "contention" | "infrastructure";
 
@@ -49,6 +50,9 @@ export function classify(error: unknown): Failure {
   }
   if (error instanceof DatabaseUnavailable || error instanceof NoTimeLeft) {
     return { kind: "infrastructure", code: error.name };
+  }
+  if (error instanceof CallFailed) {
+    return { kind: error.kind === "refused" ? "ours" : "infrastructure", code: error.code };
   }
   const state = sqlStateOf(error);
   if (state === null) return { kind: "ours", code: errorClass(error) };

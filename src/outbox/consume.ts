@@ -8,7 +8,7 @@ import * as v from "valibot";
 import type { Connection } from "../db/connect.ts";
 import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { errorClass } from "../log.ts";
-import { CallFailed } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 import type { OutboundMessage } from "./dispatch.ts";
 import * as journal from "./journal.ts";
 import type { ClaimedCall } from "./journal.ts";

@@ -14,7 +14,7 @@ import { inOneFlight, type Timeouts } from "../db/transaction.ts";
 import { concerns, type EndpointRules } from "../inbox/rules.ts";
 import { store } from "../inbox/transitions.ts";
 import { errorClass, log } from "../log.ts";
-import { CallFailed } from "../stripe/api.ts";
+import { CallFailed } from "../stripe/call-failed.ts";
 import {
   type EventQuery,
   LIST_STANDS_STILL,

@@ -6,32 +6,7 @@ import { createHash } from "node:crypto";
 import { Stripe } from "stripe";
 import type { StripeApi } from "../config.ts";
 import { errorClass } from "../log.ts";
-
-/** How a call to the outside failed. */
-export class CallFailed extends Error {
-  override readonly name = "CallFailed";
-  /** A code or class, to be stored. */
-  readonly code: string;
-  /**
-   * - `refused`: it can never succeed as it is.
-   * - `not now`: nothing happened, and it may succeed later.
-   * - `uncertain`: it may have happened.
-   */
-  readonly kind: "refused" | "not now" | "uncertain";
-  /** How long the other side wants to be left alone; null: it does not say. */
-  readonly retryAfterSeconds: number | null;
-
-  constructor(
-    kind: CallFailed["kind"],
-    code: string,
-    { retryAfterSeconds = null }: { readonly retryAfterSeconds?: number | null } = {},
-  ) {
-    super(`A call failed: ${kind}, ${code}`);
-    this.kind = kind;
-    this.code = code;
-    this.retryAfterSeconds = retryAfterSeconds;
-  }
-}
+import { CallFailed } from "./call-failed.ts";
 
 /** Longer than Stripe takes, shorter than any lease. */
 const CALL_TIMEOUT_MS = 20_000;

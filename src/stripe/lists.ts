@@ -6,7 +6,8 @@ import type { Stripe } from "stripe";
 import * as v from "valibot";
 import type { StripeApi } from "../config.ts";
 import { parseKeepingDigits } from "../db/storable-json.ts";
-import { callStripe, CallFailed, createStripe } from "./api.ts";
+import { callStripe, createStripe } from "./api.ts";
+import { CallFailed } from "./call-failed.ts";
 import { EventId, EventType } from "./verify.ts";
 
 /** An event of the list, and what is needed to judge it. */

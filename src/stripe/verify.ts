@@ -18,6 +18,28 @@ export type StripeEvent<Type extends Stripe.Event["type"] = Stripe.Event["type"]
 > &
   Verified;
 
+type Notification = Stripe.V2.Core.EventNotification;
+type NotificationOf<Type extends Notification["type"]> = Extract<Notification, { type: Type }>;
+
+/** A thin (v2) notification as it was signed: it names its object and does not hold it. */
+export type ThinEvent<Type extends Notification["type"] = Notification["type"]> = Omit<
+  NotificationOf<Type>,
+  "context" | "fetchEvent" | "fetchRelatedObject"
+> & {
+  /** The account, or organisation and account, that it is about; null: our own. */
+  readonly context?: string | null;
+} & Verified;
+
+/** The object that a notification names; never, where its type names none. */
+export type RelatedObject<Type extends Notification["type"]> =
+  NotificationOf<Type> extends { fetchRelatedObject(): Promise<infer Related> } ? Related : never;
+
+/** The event behind a notification, with its `data`. */
+export type FullEvent<Type extends Notification["type"]> =
+  NotificationOf<Type> extends { fetchEvent(): Promise<infer Event> }
+    ? Omit<Event, "fetchRelatedObject">
+    : never;
+
 /** An event that Stripe signed. */
 export interface VerifiedEvent extends Verified {
   readonly id: string;
@@ -25,11 +47,11 @@ export interface VerifiedEvent extends Verified {
   /** A v2 notification: it names its object and does not hold it. */
   readonly thin: boolean;
   readonly livemode: boolean | null;
-  /** Whether the event is of an account connected to ours: then it names it in `account`. */
+  /** Whether the event is of an account connected to ours: it is named in `account`, or `context`. */
   readonly connected: boolean;
-  /** `data.object.id` where it is one. */
+  /** `data.object.id` where it is one; of a notification, `related_object.id`. */
   readonly objectId: string | null;
-  /** What a handler gets: the value of `json`. */
+  /** What a handler gets: the value of `json`; of a notification, a ThinEvent. */
   readonly payload: StripeEvent;
   /** The JSON text as it is stored. */
   readonly json: string;
@@ -67,6 +89,8 @@ const Snapshot = v.pipe(
 const Origin = v.object({
   livemode: v.fallback(v.nullable(v.boolean()), null),
   account: v.optional(v.unknown()),
+  context: v.optional(v.unknown()),
+  related_object: v.optional(v.unknown()),
 });
 const Thin = v.pipe(
   JsonObject,
@@ -136,14 +160,16 @@ function shapeEvent(
   const { json, value, altered } = stored
     ? { json: text, value: parsed, ...stored }
     : toStorableJson(text, parsed);
-  const { livemode, account } = v.parse(Origin, value);
+  const origin = v.parse(Origin, value);
+  const account = isThin ? origin.context : origin.account;
+  const object = "data" in event.output ? event.output.data.object : origin.related_object;
   return {
     id: event.output.id,
     type: event.output.type,
     thin: isThin,
-    livemode,
+    livemode: origin.livemode,
     connected: account !== undefined && account !== null && account !== "",
-    objectId: "data" in event.output ? objectIdOf(event.output.data.object) : null,
+    objectId: objectIdOf(object),
     payload: asStripeEvent(value),
     json,
     altered,
@@ -158,8 +184,8 @@ function asStripeEvent(value: unknown): StripeEvent {
 }
 
 /** Bounded, because it is indexed; a longer one is no id of Stripe's. */
-function objectIdOf(object: object): string | null {
-  const id = "id" in object ? object.id : null;
+function objectIdOf(object: unknown): string | null {
+  const id = v.is(JsonObject, object) ? object["id"] : null;
   if (typeof id !== "string" || id === "" || Array.from(id).length > LONGEST_NAME) return null;
   return isStorableText(id) ? id : null;
 }

@@ -2,7 +2,8 @@
 import { Stripe } from "stripe";
 import * as v from "valibot";
 import type { StripeApi } from "../config.ts";
-import { callStripe, CallFailed, createStripe } from "./api.ts";
+import { callStripe, createStripe } from "./api.ts";
+import { CallFailed } from "./call-failed.ts";
 
 export interface WebhookEndpoint {
   readonly url: string;

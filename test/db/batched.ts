@@ -2,6 +2,7 @@
  * Batches of claimed events, by hand: so that a test can do something between the claim and the
  * batch, or between the batch and what it left. And what a batch leaves to be seen.
  */
+import { nothingToFetch } from "../local/thin.ts";
 import { onTestFinished } from "vitest";
 import { type Connection, connect } from "../../src/db/connect.ts";
 import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
@@ -46,7 +47,13 @@ export async function openBatcher(
   );
   onTestFinished(() => db.close());
   const rules = rulesWithin(endpoints);
-  const policy = { timeouts, maxAttempts: 10, backoffCapSeconds: 300, workMs: () => 30_000 };
+  const policy = {
+    timeouts,
+    maxAttempts: 10,
+    backoffCapSeconds: 300,
+    workMs: () => 30_000,
+    fetch: nothingToFetch,
+  };
   const claimAll = (): Promise<readonly Claim[]> =>
     claimDue(db, "fresh", 1_000, { timeouts, leaseSeconds: LEASE_SECONDS });
   const by =

@@ -79,3 +79,20 @@ test.each([
   const { complaints } = await aDeployment({ env });
   expect(await complaints()).toEqual(said);
 });
+
+test("without a key, nobody can be asked for what a thin notification names", async () => {
+  const { complaints } = await aDeployment({
+    env: { STRIPE_API_KEY: undefined },
+    endpoints: {
+      billing: {
+        secrets: "STRIPE_WEBHOOK_SECRET",
+        accounts: "own",
+        handlers: {},
+        thinHandlers: { "v2.core.account.closed": { fetch: "event", handle: () => [] } },
+      },
+    },
+  });
+  expect(await complaints()).toMatchObject({
+    "api key": fails("no thin notification is processed", PUT_KEY),
+  });
+});

@@ -9,7 +9,12 @@ import { invoiceHandlers } from "../../src/billing/handlers.ts";
 import type { Tx } from "../../src/db/connect.ts";
 import { invoices } from "../../src/db/schema.ts";
 import type { Endpoints } from "../../src/endpoints.ts";
-import { askHandler, type Handler, type HandlerTable } from "../../src/inbox/handler.ts";
+import {
+  askHandler,
+  type Handler,
+  type HandlerTable,
+  type ThinHandlerTable,
+} from "../../src/inbox/handler.ts";
 import { judge, type EndpointRules } from "../../src/inbox/rules.ts";
 import type { StripeEvent, VerifiedEvent } from "../../src/stripe/verify.ts";
 
@@ -48,6 +53,32 @@ export const misspelt: HandlerTable = {
 export const misplaced: HandlerTable = {
   // @ts-expect-error -- A handler of invoices cannot stand under an event about charges.
   "charge.refunded": invoiceHandlers["invoice.paid"],
+};
+
+export const thin: ThinHandlerTable = {
+  "v1.billing.meter.error_report_triggered": {
+    fetch: "related_object",
+    handle: (event, meter) => {
+      const context: string | null | undefined = event.context;
+      const name: string | undefined = meter?.event_name;
+      // @ts-expect-error -- Stripe may know it no more.
+      const unasked: string = meter.event_name;
+      // @ts-expect-error -- What can be fetched was fetched, and a transaction is open now.
+      const more: unknown = event.fetchRelatedObject;
+      void [context, name, unasked, more];
+    },
+  },
+  "v1.billing.meter.no_meter_found": {
+    fetch: "event",
+    handle: (_, event) => {
+      const summary: string | undefined = event?.data.developer_message_summary;
+      // @ts-expect-error -- It was asked for its data, and names no object.
+      const meter: unknown = event?.related_object;
+      void [summary, meter];
+    },
+  },
+  // @ts-expect-error -- A snapshot's type is no notification's.
+  "invoice.paid": { fetch: "event", handle: () => [] },
 };
 
 export const misspeltAtEndpoint: Endpoints = {

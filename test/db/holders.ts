@@ -2,6 +2,7 @@
  * Who holds claims, as a tick does, but one step at a time: so that a test can let two of them, an
  * operator and Stripe meet over the same row.
  */
+import { nothingToFetch } from "../local/thin.ts";
 import { onTestFinished } from "vitest";
 import { type Connection, connect } from "../../src/db/connect.ts";
 import { inOneFlight } from "../../src/db/transaction.ts";
@@ -50,6 +51,7 @@ export async function openHolder(
         maxAttempts: 10,
         backoffCapSeconds: 300,
         workMs: () => 30_000,
+        fetch: nothingToFetch,
       }),
     recordFailure: async (claimed) => {
       const failure = { code: "TypeError", parksAtAttempt: 10, backoffCapSeconds: 300 };

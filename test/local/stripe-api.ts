@@ -146,7 +146,7 @@ export async function startStripeApi({
 
   const answerList = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? "", "http://stripe.test");
-    const account = request.headers["stripe-account"];
+    const account = request.headers["stripe-account"] ?? request.headers["stripe-context"];
     const listing: ListRequest = {
       path: url.pathname,
       account: typeof account === "string" ? account : null,

@@ -1,5 +1,6 @@
 /**
- * The reading side of a fake of Stripe's API: the list of events, invoices, and webhook endpoints.
+ * The reading side of a fake of Stripe's API: the list of events, invoices, webhook endpoints, and
+ * whatever object is put at a path.
  * It pages, newest first, filters by time and type, and forgets events that are 30 days old.
  *
  * An invoice is what its last event said of it, in that event's shape, unless it is told otherwise.
@@ -38,6 +39,8 @@ export class StripeLists {
   readonly requests: ListRequest[] = [];
   /** To which Stripe delivers, in the key's mode: see `webhookEndpoint`. */
   endpoints: readonly JsonObject[] = [];
+  /** By path, also of connected accounts: what a thin notification leads to. */
+  readonly objects = new Map<string, JsonObject>();
   readonly #events = new Map<string | null, Listed[]>();
   readonly #invoices = new Map<string, { account: string | null; invoice: JsonObject }>();
 
@@ -75,11 +78,14 @@ export class StripeLists {
     this.requests.length = 0;
     this.#events.clear();
     this.#invoices.clear();
+    this.objects.clear();
     this.endpoints = [];
   }
 
   /** @returns null for what is not read here. */
   answer({ path, account, parameters }: ListRequest): ListAnswer | null {
+    const object = this.objects.get(path);
+    if (object) return { status: 200, body: object };
     if (path === "/v1/events") {
       const youngest = Date.now() / 1_000 - LISTED_SECONDS;
       const events = this.#events.get(account) ?? [];

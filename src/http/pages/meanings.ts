@@ -19,6 +19,16 @@ export function meaningOfEventReason(reason: string): Meaning {
       todo: `Look at the payload. Where the handler is wrong (it throws "${code}"), mend it, deploy, and requeue.`,
     };
   }
+  const status = /^Stripe:(\d{3})$/.exec(reason)?.[1];
+  if (status !== undefined) {
+    return {
+      means: `Stripe was asked for what a notification names, and answered ${status}.`,
+      todo:
+        status === "401" || status === "403"
+          ? "Put STRIPE_API_KEY right: may it read such an object?"
+          : "Where it is not trouble of Stripe's that passes: find out why there.",
+    };
+  }
   if (/^[0-9A-Z]{5}$/.test(reason)) {
     return {
       means: `Postgres refused a statement of the handler (SQLSTATE ${reason}).`,
@@ -43,6 +53,22 @@ const EVENT_REASONS: Readonly<Record<string, Meaning>> = {
   "PermanentError:endpoint_unknown": {
     means: "Its endpoint is not in src/endpoints.ts any more.",
     todo: "Bring the endpoint back, or leave them: they stay on record.",
+  },
+  NoApiKey: {
+    means: "A notification's handler asks Stripe for something, and there is no STRIPE_API_KEY.",
+    todo: "npx wrangler secret put STRIPE_API_KEY: then it is processed by itself.",
+  },
+  WrongMode: {
+    means: "STRIPE_API_KEY is of Stripe's other mode than the notification.",
+    todo: "Put in a key of its mode: then it is processed by itself.",
+  },
+  StripeConnectionError: {
+    means: "Stripe could not be reached, or took too long.",
+    todo: "It is tried again by itself.",
+  },
+  UnusableNotification: {
+    means: "What the notification names is no place at Stripe's API.",
+    todo: "Look at the payload: did Stripe change its shape?",
   },
   "57014": {
     means: "A statement of the handler took too long (SQLSTATE 57014).",
@@ -69,7 +95,7 @@ export const IGNORED_MEANINGS: Readonly<Record<IgnoredReason, Meaning>> = {
   },
   thin: {
     means: "A thin (v2) notification, which has no handler.",
-    todo: "Nothing.",
+    todo: "As it should be, unless one was added since then, in `thinHandlers`: then requeue.",
   },
 };
 

@@ -3,6 +3,7 @@
  * its own, saying what it told its caller.
  */
 import type { Connection } from "../../../src/db/connect.ts";
+import { nothingToFetch } from "../../local/thin.ts";
 import { claimDue, parkCrashed, release } from "../../../src/inbox/claim.ts";
 import { processClaim, type Processed } from "../../../src/inbox/process.ts";
 import { receiveAsync, type Received, receiveSync } from "../../../src/inbox/receive.ts";
@@ -150,7 +151,7 @@ function claimSome(db: Connection, which: "fresh" | "suspects", limit: number) {
 }
 
 async function work(db: Connection, claim: Claim, tell: (word: Word) => void): Promise<void> {
-  const policy = { ...retry, timeouts, workMs: () => LONG_MS };
+  const policy = { ...retry, timeouts, workMs: () => LONG_MS, fetch: nothingToFetch };
   const processed = await processClaim(db, claim, endpoints, policy);
   const error = "error" in processed ? processed.error : undefined;
   tell({ eventId: claim.eventId, outcome: processed.outcome, error });
