@@ -48,7 +48,8 @@ const Vars = v.object({
   MAX_ATTEMPTS: v.optional(wholeNumber("attempts", 1, 1_000), "10"),
   BACKOFF_CAP_SECONDS: v.optional(wholeNumber("seconds", 1, 86_400), "300"),
   /** How long a claim is good for: who died with it is waited for no longer. */
-  LEASE_SECONDS: v.optional(wholeNumber("seconds", 1, 3_600), "120"),
+  // Of less, nothing is left to work in: failures are recorded within it, too.
+  LEASE_SECONDS: v.optional(wholeNumber("seconds", 3, 3_600), "120"),
   STATEMENT_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "30000"),
   LOCK_TIMEOUT_MS: v.optional(wholeNumber("milliseconds", 1, 3_600_000), "10000"),
   /** Events in one claim; those that a tick does not come to are given back. */

@@ -24,12 +24,14 @@ const CONNECTION_STRING = "the connection string (Hyperdrive's, or DATABASE_URL)
 const WRONG_PASSWORD = `The password is wrong: put it right in ${CONNECTION_STRING}.`;
 const TOO_MANY = "Too many connections are open: go through a pooler, or let it have more of them.";
 
-/** Who is not let in. https://www.postgresql.org/docs/current/errcodes-appendix.html */
+/** What keeps everything from working. https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const TODOS: Readonly<Record<string, string>> = {
   "28P01": WRONG_PASSWORD,
   "28000": `This role may not connect: put it right in ${CONNECTION_STRING}.`,
   "3D000": `There is no such database: put its name right in ${CONNECTION_STRING}.`,
   "53300": TOO_MANY,
+  "42P01": "This database lacks our tables: npm run db:migrate.",
+  "25006": "This database is read-only: is it a replica?",
 };
 
 /**

@@ -33,7 +33,8 @@ export async function withDatabase<T>(use: (db: Connection) => Promise<T>): Prom
   const given = process.env["DATABASE_URL"];
   if (!given) throw new Usage("DATABASE_URL says which database; it is not set.");
   const url = parseConnectionString(given);
-  const connectionString = url ? withTlsOfTheDriver(url).href : given;
+  if (!url) throw new Usage("DATABASE_URL is no connection string (postgres://…).");
+  const connectionString = withTlsOfTheDriver(url).href;
   const pipeline = process.env["PIPELINE"] !== "off";
   const db = await connect({ connectionString, pipeline }, new AbortController().signal);
   try {

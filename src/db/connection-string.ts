@@ -6,6 +6,7 @@ export function parseConnectionString(text: string): URL | null {
   if (!url || !/^postgres(?:ql)?:$/.test(url.protocol)) return null;
   try {
     decodeURIComponent(url.username + url.password + url.pathname);
+    url.hostname = url.hostname.toLowerCase();
     return url;
   } catch {
     return null;

@@ -4,6 +4,7 @@
  * It is loaded only where it is used. It sends nothing before the answer to what it sent before.
  */
 import { type Client, Query, type QueryConfig, type Submittable } from "pg";
+import { WebSocketFailed } from "./unavailable.ts";
 
 interface Stream {
   destroy(): unknown;
@@ -154,8 +155,8 @@ function asOfToday(client: Internals): Client {
   }) as unknown as Client;
 }
 
-/** Of a WebSocket, the driver throws the event. */
+/** Of a WebSocket that fails, the driver throws the event. */
 function asError(thrown: unknown): unknown {
   if (thrown instanceof Error || typeof thrown !== "object" || thrown === null) return thrown;
-  return "error" in thrown ? thrown.error : thrown;
+  return new WebSocketFailed("error" in thrown ? thrown.error : undefined);
 }

@@ -16,14 +16,22 @@ export class CannotConnect extends DatabaseUnavailable {
   }
 }
 
+/** It did not open, or ended before anything was said. */
+export class WebSocketFailed extends Error {
+  override readonly name = "WebSocketFailed";
+
+  constructor(cause: unknown) {
+    super("The WebSocket failed.", { cause });
+  }
+}
+
 /** What the machine, or TLS, says of it; what Postgres says is a SQLSTATE. */
 function why(error: unknown): string {
   if (!(error instanceof Error)) return "";
+  if (error instanceof WebSocketFailed) return `: no WebSocket opens${statusIn(error.cause)}`;
   if (error.message.includes("does not support SSL")) {
     return ": it offers no TLS, and sslmode asks for it";
   }
-  const [, status] = /\bcode 101\b.*\breceived (\d{3})\b/.exec(error.message) ?? [];
-  if (status !== undefined) return `: its proxy answers with ${status}, and opens no WebSocket`;
   const code = "code" in error ? String(error.code) : "";
   if (!/^[A-Z][A-Z_]+$/.test(code)) return "";
   return isOfFile(error, code)
@@ -35,4 +43,11 @@ function why(error: unknown): string {
 function isOfFile(error: Error, code: string): boolean {
   const isConnecting = "syscall" in error && error.syscall === "connect";
   return /^(?:ENOENT|EACCES|EISDIR|ENOTDIR)$/.test(code) && !isConnecting;
+}
+
+/** As workerd words it. */
+function statusIn(error: unknown): string {
+  const words = error instanceof Error ? error.message : "";
+  const status = /\bcode 101\b.*\breceived (\d{3})\b/.exec(words)?.[1];
+  return status === undefined ? "" : `, its proxy answers with ${status}`;
 }

@@ -49,7 +49,11 @@ async function throughDatabase(
     if (!(error instanceof InvalidSetting)) throw error;
     return [refused(check, env, error)];
   }
-  const road = database.webSocket ? "DATABASE_URL" : "Hyperdrive's";
+  const road = !database.webSocket
+    ? "Hyperdrive's"
+    : database.webSocket.proxy
+      ? "DATABASE_URL, through NEON_WS_PROXY"
+      : "DATABASE_URL";
   const seen: Finding[] = [];
   try {
     await withConnection(database, { deadlineMs: DEADLINE_MS, afterwards }, async ({ db }) => {
@@ -62,7 +66,7 @@ async function throughDatabase(
     const { error: name, sqlstate, detail, todo } = explain(error);
     const code = sqlstate === undefined ? "" : ` (SQLSTATE ${sqlstate})`;
     const found = `${detail ?? name}${code}`;
-    const look = `Is it up, does the connection string (${road}) lead there, is the password right?`;
+    const look = `Is it up, does the connection string (${road}) lead there?`;
     return [fail(check, found, typeof todo === "string" ? todo : look), ...seen];
   }
 }

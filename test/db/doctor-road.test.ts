@@ -49,6 +49,9 @@ test("where the database is not there, it says in which connection string to loo
     route: (url) => url.replace(/:\d+\//, ":1/"),
   });
   expect((await complaints())["database"]).toEqual(
-    fails("it cannot be connected to", "does the connection string (DATABASE_URL) lead there"),
+    fails(
+      "it cannot be connected to",
+      "does the connection string (DATABASE_URL, through NEON_WS_PROXY) lead there",
+    ),
   );
 });

@@ -9,7 +9,7 @@ import { ROOT } from "./run-file.ts";
  * @returns null: it will do as it is. Otherwise a text for another folder: its paths are absolute.
  */
 export function withLocalDatabase(toml: string): string | null {
-  if (/^\[\[hyperdrive\]\]/m.test(toml)) return null;
+  if (/^\s*\[\[hyperdrive\]\]/m.test(toml)) return null;
   const main = JSON.stringify(join(ROOT, "src/index.ts"));
   const paths = toml.replace(/^main = .*$/m, `main = ${main}`).replaceAll('"./', `"${ROOT}/`);
   return `${paths}\n[[hyperdrive]]\nbinding = "HYPERDRIVE"\nid = "local"\n`;

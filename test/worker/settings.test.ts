@@ -39,7 +39,11 @@ const SETTINGS = [
   { name: "STRIPE_LIVEMODE", good: ["true", "false"], bad: [...WORDS, "True", "live", "on"] },
   { name: "RECEIVE_MODE", good: ["sync", "async"], bad: [...WORDS, "Sync", "both", "sync,async"] },
   { name: "PROCESSING", good: ["on", "paused"], bad: [...WORDS, "off", "Paused"] },
-  { name: "LEASE_SECONDS", good: ["31", "3600"], bad: [...NOT_A_NUMBER, ...HUGE, "3601", "2m"] },
+  {
+    name: "LEASE_SECONDS",
+    good: ["31", "3600"],
+    bad: [...NOT_A_NUMBER, ...HUGE, "2", "3601", "2m"],
+  },
   { name: "STATEMENT_TIMEOUT_MS", good: ["10001"], bad: [...NOT_A_NUMBER, ...HUGE, "120000"] },
   { name: "LOCK_TIMEOUT_MS", good: ["1", "29999"], bad: [...NOT_A_NUMBER, ...HUGE, "30000"] },
   { name: "CLAIM_BATCH", good: ["1", "1000"], bad: [...NOT_A_NUMBER, ...HUGE, "1001"] },

@@ -92,7 +92,7 @@ export async function startWorkerd(
   let restarted = Promise.withResolvers<void>();
   const options = {
     ...convertV4MiniflareOptions({
-      log: new NoOpLog(),
+      log: new FailureLog((error) => restarted.reject(error)),
       workers: workers.map(({ name, script, databaseUrl, webSocketProxy, vars }) => ({
         name,
         modules: [{ type: "ESModule", path: `${name}.js`, contents: script }],
@@ -111,8 +111,12 @@ export async function startWorkerd(
     unsafeHandleRuntimeRestart: () => restarted.resolve(),
   };
   const before = new Set(workerds());
-  const miniflare = deafToSignals(() => new Miniflare(options));
-  await miniflare.ready;
+  const start = async (): Promise<Miniflare> => {
+    const started = deafToSignals(() => new Miniflare(options));
+    await started.ready;
+    return started;
+  };
+  let miniflare = await start();
   // Other stages' are known; one that was killed here is gone, and its number may come again.
   const findNew = async (): Promise<number> => {
     for (let looks = 0; looks < LOOKS_FOR_WORKERD; looks++) {
@@ -143,16 +147,35 @@ export async function startWorkerd(
     },
     kill: () => {
       restarted = Promise.withResolvers();
+      restarted.promise.catch(() => undefined);
       return killAndWait(pid);
     },
     revived: async () => {
-      await restarted.promise;
+      await restarted.promise.catch(async () => {
+        // It comes back at its own ports, of which somebody else may have taken one meanwhile.
+        await miniflare.dispose();
+        miniflare = await start();
+      });
       pid = await findNew();
     },
     residentBytes: () => residentBytes(pid),
     pid: () => pid,
     stop: () => miniflare.dispose(),
   };
+}
+
+/** Says nothing, and hears of a restart that failed. */
+class FailureLog extends NoOpLog {
+  readonly #failed: (error: Error) => void;
+
+  constructor(failed: (error: Error) => void) {
+    super();
+    this.#failed = failed;
+  }
+
+  override error(error: Error): void {
+    this.#failed(error);
+  }
 }
 
 /**
