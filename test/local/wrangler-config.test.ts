@@ -1,11 +1,11 @@
-/** Whoever goes without Hyperdrive takes two tables out of wrangler.toml, or forgets one of them. */
+/** What wrangler.toml says for whom, and what becomes of it where somebody takes tables out. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "./run-file.ts";
-import { whyUnreachable, withLocalDatabase } from "./wrangler-config.ts";
+import { environmentOf, whyUnreachable, withLocalDatabase } from "./wrangler-config.ts";
 
 const SHIPPED = readFileSync(join(ROOT, "wrangler.toml"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "wrangler-config-"));
@@ -21,19 +21,68 @@ function without(...tables: string[]): string {
 }
 
 /** As wrangler reads it, in another folder. */
-function read(toml: string) {
+function read(toml: string, env?: string) {
   const config = join(folder, "wrangler.toml");
   writeFileSync(config, toml);
-  return readConfig({ config }, { hideWarnings: true });
+  return readConfig({ config, ...(env === undefined ? {} : { env }) }, { hideWarnings: true });
 }
+
+test("production is what the top level says", () => {
+  const { hyperdrive, queues, vars, name, triggers, observability } = read(SHIPPED, "production");
+  const top = read(SHIPPED);
+  expect({ queues, vars, name, triggers, observability }).toEqual({
+    queues: top.queues,
+    vars: top.vars,
+    name: top.name,
+    triggers: top.triggers,
+    observability: top.observability,
+  });
+  for (const road of [top.hyperdrive, hyperdrive]) {
+    expect(road).toMatchObject([{ binding: "HYPERDRIVE" }]);
+  }
+});
+
+test("staging is the same with queues of its own, and takes test events", () => {
+  const staging = read(SHIPPED, "staging");
+  const production = read(SHIPPED, "production");
+  const renamed = JSON.stringify(production.queues).replaceAll(
+    "stripe-inbox-",
+    "stripe-inbox-staging-",
+  );
+  expect(staging.queues).toEqual(JSON.parse(renamed));
+  expect(staging.vars).toEqual({ ...production.vars, STRIPE_LIVEMODE: "false" });
+  expect(staging.name).not.toBe(production.name);
+  expect(staging.hyperdrive).toMatchObject([{ binding: "HYPERDRIVE" }]);
+});
+
+test.each([
+  [[], {}, "production"],
+  [["--env", "staging", "--dry-run"], {}, "staging"],
+  [["--env=staging"], { CLOUDFLARE_ENV: "production" }, "staging"],
+  [["-e", "staging"], {}, "staging"],
+  [["--dry-run"], { CLOUDFLARE_ENV: "staging" }, "staging"],
+  [[], { WORKERS_CI: "1" }, ""],
+])("%j with %j deploys %j", (flags, env, environment) => {
+  expect(environmentOf(flags, env)).toBe(environment);
+});
+
+test.each(["production", "staging"])("%s is not deployed before it has a Hyperdrive", (env) => {
+  const shipped = read(SHIPPED, env);
+  expect(whyUnreachable(shipped, false)).toContain("npx wrangler hyperdrive create");
+  expect(whyUnreachable(shipped, true)).toBeNull();
+  const withId = SHIPPED.replaceAll("0".repeat(32), "a1b2c3d4e5f64a7b8c9d0e1f2a3b4c5d");
+  expect(whyUnreachable(read(withId, env), false)).toBeNull();
+});
+
+const PRODUCTIONS = "[[env.production.hyperdrive]]";
 
 test.each([
   ["as it is shipped", SHIPPED, null],
-  ["without both", without("[[hyperdrive]]", "[alias]"), null],
+  ["without both", without(PRODUCTIONS, "[alias]"), null],
   ["without [alias]", without("[alias]"), null],
-  ["without [[hyperdrive]]", without("[[hyperdrive]]"), "take that out as well"],
-])("%s, it is deployed or refused", (_, toml, refusal) => {
-  const why = whyUnreachable(read(toml));
+  ["without its [[hyperdrive]]", without(PRODUCTIONS), "take that out as well"],
+])("%s, production is deployed or refused", (_, toml, refusal) => {
+  const why = whyUnreachable(read(toml, "production"), true);
   if (refusal === null) expect(why).toBeNull();
   else expect(why).toContain(refusal);
 });

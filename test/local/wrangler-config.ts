@@ -1,5 +1,6 @@
 /** What becomes of `wrangler.toml` here, and before a deploy, where Neon is reached without Hyperdrive. */
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { ROOT } from "./run-file.ts";
 
 /**
@@ -17,14 +18,42 @@ export function withLocalDatabase(toml: string): string | null {
 
 /** What wrangler makes of the file. */
 interface Deployed {
-  readonly hyperdrive: readonly unknown[];
+  readonly hyperdrive: readonly { readonly id?: string | undefined }[];
   readonly alias?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Why a Worker that is deployed so would reach no database; null: nothing is known against it. */
-export function whyUnreachable({ hyperdrive, alias }: Deployed): string | null {
+/** Of no Hyperdrive: what stands in wrangler.toml until there is one. */
+const NO_ID = "0".repeat(32);
+
+/**
+ * Why a Worker that is deployed so would reach no database; null: nothing is known against it.
+ *
+ * @param isDryRun then the id may still be none.
+ */
+export function whyUnreachable({ hyperdrive, alias }: Deployed, isDryRun: boolean): string | null {
   const isLeftOut = alias?.["@neondatabase/serverless"] !== undefined;
-  return hyperdrive.length === 0 && isLeftOut
-    ? "wrangler.toml has no [[hyperdrive]], and its [alias] leaves Neon's driver out: take that out as well."
-    : null;
+  if (hyperdrive.length === 0 && isLeftOut) {
+    return "wrangler.toml has no [[hyperdrive]] for it, and its [alias] leaves Neon's driver out: take that out as well.";
+  }
+  if (!isDryRun && hyperdrive.some(({ id }) => id === NO_ID)) {
+    return "The id of its [[hyperdrive]] is none: put in what `npx wrangler hyperdrive create` printed.";
+  }
+  return null;
+}
+
+/**
+ * Which environment is meant: `--env`, else CLOUDFLARE_ENV, else production; the top level, "", where
+ * Workers Builds deploys what the button made, and has put its ids in there.
+ */
+export function environmentOf(
+  flags: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const { values } = parseArgs({
+    args: [...flags],
+    options: { env: { type: "string", short: "e" } },
+    strict: false,
+  });
+  if (typeof values.env === "string") return values.env;
+  return env["CLOUDFLARE_ENV"] ?? (env["WORKERS_CI"] === undefined ? "production" : "");
 }

@@ -64,6 +64,7 @@ export async function bundle(entry: string, neon = false): Promise<string> {
         "deploy",
         join(ROOT, entry),
         "--dry-run",
+        "--env=",
         "--minify",
         `--outdir=${folder}`,
         ...(neon ? ["--alias", WITH_NEON] : []),

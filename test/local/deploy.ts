@@ -1,0 +1,45 @@
+/**
+ * `npm run deploy`: migrates, where it is told which database, and deploys one environment of wrangler.toml,
+ * production unless another one is named. What would reach no database is refused.
+ */
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { unstable_readConfig as readConfig } from "wrangler";
+import { ROOT } from "./run-file.ts";
+import { environmentOf, whyUnreachable } from "./wrangler-config.ts";
+
+const given = process.argv.slice(2);
+const environment = environmentOf(given, process.env);
+const isDryRun = given.includes("--dry-run");
+const config = readConfig(
+  { config: join(ROOT, "wrangler.toml"), ...(environment === "" ? {} : { env: environment }) },
+  { hideWarnings: true },
+);
+
+const why = whyUnreachable(config, isDryRun);
+if (why === null) deploy();
+else {
+  console.error(why);
+  process.exitCode = 1;
+}
+
+function deploy(): void {
+  if (isDryRun) console.log("A dry run: nothing is migrated.");
+  else if (process.env["DATABASE_URL"]) {
+    if (!run(process.execPath, [join(ROOT, "src/cli/migrate.ts")])) return;
+  } else
+    console.log("DATABASE_URL is not set here: nothing is migrated. npm run db:migrate does it.");
+  run("wrangler", ["deploy", `--env=${environment}`, ...given.filter(isNoEnvironment)]);
+}
+
+function isNoEnvironment(flag: string, index: number): boolean {
+  const isValue = /^(?:-e|--env)$/.test(given[index - 1] ?? "");
+  return !isValue && !/^(?:-e|--env)(?:=|$)/.test(flag);
+}
+
+/** Whether it ended well; if not, so do we. */
+function run(program: string, args: readonly string[]): boolean {
+  const { status } = spawnSync(program, args, { stdio: "inherit", cwd: ROOT });
+  process.exitCode = status ?? 1;
+  return status === 0;
+}
