@@ -1,10 +1,10 @@
 /** What is refused at the door never reaches the database: no connection is opened for it. */
 import { describe, expect, test, vi } from "vitest";
 import worker from "../../src/index.ts";
-import { anInvoiceEvent, logLines, openTestbed, query, type Testbed } from "./testbed.ts";
+import { anInvoiceEvent, logLines, openTestbed, query, roadTo, type Testbed } from "./testbed.ts";
 
 /** Nobody listens on port 1: whoever tries to connect gets a refusal, and Stripe a 503. */
-const NOWHERE = { HYPERDRIVE: { connectionString: "postgres://inbox:unheard@127.0.0.1:1/inbox" } };
+const NOWHERE = roadTo("postgres://inbox:unheard@127.0.0.1:1/inbox");
 const TOO_LARGE = new Uint8Array(4 * 1024 * 1024 + 1);
 
 type Deliver = (inbox: Testbed) => ReturnType<Testbed["deliver"]>;

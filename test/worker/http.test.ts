@@ -7,11 +7,12 @@ import {
   CONNECT_SECRET,
   logLines,
   openTestbed,
+  roadTo,
   SECRET,
   type Testbed,
 } from "./testbed.ts";
 
-const NOWHERE = { HYPERDRIVE: { connectionString: "postgres://inbox:unheard@127.0.0.1:1/inbox" } };
+const NOWHERE = roadTo("postgres://inbox:unheard@127.0.0.1:1/inbox");
 
 describe.each([
   { door: "an app made from the shipped table", options: {} },

@@ -1,6 +1,7 @@
 /** What an operator asks for that makes no sense, or cannot be had. */
 import { describe, expect, test } from "vitest";
 import { anOperator, BEARER } from "./operator.ts";
+import { roadTo } from "./testbed.ts";
 
 describe("what makes no sense is refused, and says why:", () => {
   const requeue = { reason: "x", count: 1, why: "y" };
@@ -51,10 +52,7 @@ test.each([
 });
 
 test("without its database, every answer says so, and where to look", async () => {
-  const nowhere = {
-    HYPERDRIVE: { connectionString: "postgres://inbox:unheard@127.0.0.1:1/inbox" },
-  };
-  const { get } = await anOperator({ env: nowhere });
+  const { get } = await anOperator({ env: roadTo("postgres://inbox:unheard@127.0.0.1:1/inbox") });
   for (const path of ["figures", "events", "events/billing/evt_1", "messages", "actions"]) {
     const { status, body, text } = await get(`/ops/api/${path}`);
     expect(status).toBe(503);

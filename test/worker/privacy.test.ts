@@ -5,7 +5,7 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import type { Endpoint } from "../../src/endpoints.ts";
-import { anInvoiceEvent, logLines, openTestbed, SECRET } from "./testbed.ts";
+import { anInvoiceEvent, logLines, openTestbed, roadTo, SECRET } from "./testbed.ts";
 
 const MARK = "Zebulon";
 type PaidHandler = NonNullable<Endpoint["handlers"]["invoice.paid"]>;
@@ -108,7 +108,7 @@ const ENDINGS: readonly Ending[] = [
   {
     ending: "while the database is away",
     outcome: "unavailable",
-    env: { HYPERDRIVE: { connectionString: `postgres://${MARK}:${MARK}@127.0.0.1:1/${MARK}` } },
+    env: roadTo(`postgres://${MARK}:${MARK}@127.0.0.1:1/${MARK}`),
   },
 ];
 

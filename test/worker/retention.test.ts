@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import worker from "../../src/index.ts";
 import { retain } from "../../src/retain.ts";
-import { collectingContext, anInvoiceEvent, openTestbed, type Testbed } from "./testbed.ts";
+import { anInvoiceEvent, collectingContext, openTestbed, roadTo, type Testbed } from "./testbed.ts";
 import { waits } from "./waiting.ts";
 
 const NOTHING = { payloads: 0, tombstones: 0, messages: 0, calls: 0, gaps: 0, sweeps: 0, hours: 0 };
@@ -10,9 +10,8 @@ const NOTHING = { payloads: 0, tombstones: 0, messages: 0, calls: 0, gaps: 0, sw
 /** One night's run over the testbed's database. */
 async function night(inbox: Testbed, env: Record<string, string> = {}) {
   const { ctx, settled } = collectingContext();
-  const { counts } = await retain(
-    { HYPERDRIVE: { connectionString: inbox.databaseUrl }, ...env },
-    (rest) => ctx.waitUntil(rest),
+  const { counts } = await retain({ ...roadTo(inbox.databaseUrl), ...env }, (rest) =>
+    ctx.waitUntil(rest),
   );
   await settled();
   return counts;
@@ -159,7 +158,7 @@ test("the nightly schedule retains, every other one is a tick", async () => {
   const inbox = await openTestbed();
   await settledAgo(inbox, 31, 0);
   await waits(inbox);
-  const env = { HYPERDRIVE: { connectionString: inbox.databaseUrl } };
+  const env = roadTo(inbox.databaseUrl);
   const run = async (cron: string): Promise<void> => {
     const { ctx, settled } = collectingContext();
     await worker.scheduled({ cron }, env, ctx);

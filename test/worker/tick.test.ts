@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { billing, book, bookAfter, progress, raising } from "./disturbances.ts";
-import { anInvoiceEvent, logLines, openTestbed } from "./testbed.ts";
+import { anInvoiceEvent, logLines, openTestbed, roadTo } from "./testbed.ts";
 import { manyWait, states, waits } from "./waiting.ts";
 
 test("an empty inbox is a tick with nothing to count, and one log line", async () => {
@@ -164,7 +164,7 @@ test("trouble of the infrastructure never counts nor parks; trouble of ours does
 
 test("a database that is down ends the tick with one log line, and bad settings too", async () => {
   const inbox = await openTestbed();
-  const dead = { HYPERDRIVE: { connectionString: "postgres://postgres@127.0.0.1:1/postgres" } };
+  const dead = roadTo("postgres://postgres:unheard@127.0.0.1:1/postgres");
   expect(await logLines(() => inbox.tick(dead))).toEqual([
     expect.objectContaining({ level: "error", message: "tick", error: "DatabaseUnavailable" }),
   ]);

@@ -3,10 +3,10 @@
  * row and without a connection to the database, and is never reported as a fault of ours.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Answer, logLines, openTestbed } from "./testbed.ts";
+import { type Answer, logLines, openTestbed, roadTo } from "./testbed.ts";
 
 /** Nobody listens on port 1: whoever tries to connect is told so, and answers with a 503. */
-const NOWHERE = { HYPERDRIVE: { connectionString: "postgres://inbox:unheard@127.0.0.1:1/inbox" } };
+const NOWHERE = roadTo("postgres://inbox:unheard@127.0.0.1:1/inbox");
 const UNSIGNED = new TextEncoder().encode("{}");
 
 interface Upload {
