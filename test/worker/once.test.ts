@@ -2,9 +2,9 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { billing, book, bookAfter, ONE_BOOKING, progress, tally } from "./disturbances.ts";
-import { anInvoiceEvent, openTestbed, SECRET } from "./testbed.ts";
+import { anInvoiceEvent, openTestbed, PIPELINE_SETTINGS, SECRET } from "./testbed.ts";
 
-describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
+describe.each(PIPELINE_SETTINGS)("with PIPELINE=%s", (PIPELINE) => {
   test("of eight deliveries at once one is processed, and seven are counted as duplicates", async () => {
     const inbox = await openTestbed({ env: { PIPELINE } });
     const event = anInvoiceEvent();

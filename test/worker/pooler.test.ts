@@ -1,6 +1,6 @@
 /** Two round trips rest on pipelining through a transaction pooler; so does every promise. */
 import { describe, expect, inject, test } from "vitest";
-import { anInvoiceEvent, openTestbed, query, type Testbed } from "./testbed.ts";
+import { anInvoiceEvent, openTestbed, PIPELINE_SETTINGS, query, type Testbed } from "./testbed.ts";
 
 const poolerPort = inject("poolerPort");
 
@@ -18,7 +18,7 @@ function open(env = {}): Promise<Testbed> {
 }
 
 describe.skipIf(poolerPort === null)("through PgBouncer in transaction mode", () => {
-  test.each(["on", "off"])("the answers are the same with PIPELINE=%s", async (PIPELINE) => {
+  test.each(PIPELINE_SETTINGS)("the answers are the same with PIPELINE=%s", async (PIPELINE) => {
     const inbox = await open({ PIPELINE });
     const paid = anInvoiceEvent();
     const unusable = anInvoiceEvent("invoice.paid", { amountPaid: -1 });

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { invoices } from "../../src/db/schema.ts";
 import { bookAfter, NOTHING_BOOKED, ONE_BOOKING, progress } from "./disturbances.ts";
-import { anInvoiceEvent, openTestbed } from "./testbed.ts";
+import { anInvoiceEvent, openTestbed, PIPELINE_SETTINGS } from "./testbed.ts";
 
 const never = new Promise(() => undefined);
 
@@ -24,7 +24,7 @@ test("one that never ends is recorded in time, attempt by attempt, and parked at
   expect(await inbox.books()).toEqual(NOTHING_BOOKED);
 });
 
-test.concurrent.each(["on", "off"])(
+test.concurrent.each(PIPELINE_SETTINGS)(
   "with PIPELINE=%s, statements that are slow only together are cut in time to be recorded",
   async (PIPELINE) => {
     const endpoints = bookAfter(async (tx) => {

@@ -68,6 +68,10 @@ export function roadTo(
     : { DATABASE_URL: databaseUrl, NEON_WS_PROXY: inject("bridgeUrl") };
 }
 
+/** Over a WebSocket nothing is pipelined: PIPELINE=off would be the same test a second time. */
+export const PIPELINE_SETTINGS: readonly ("on" | "off")[] =
+  inject("road") === "neon" ? ["on"] : ["on", "off"];
+
 /**
  * @param options.env settings over the defaults of a working receiver; undefined removes one.
  * @param options.databaseUrl another way to the same database, through a proxy for instance.

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test, vi } from "vitest";
 import { billing, book, ONE_BOOKING, progress } from "./disturbances.ts";
-import { anInvoiceEvent, openTestbed, type Testbed } from "./testbed.ts";
+import { anInvoiceEvent, openTestbed, PIPELINE_SETTINGS, type Testbed } from "./testbed.ts";
 
 interface Leftover {
   readonly attempts: number;
@@ -27,7 +27,7 @@ async function leave(
   );
 }
 
-describe.each(["on", "off"])("with PIPELINE=%s", (PIPELINE) => {
+describe.each(PIPELINE_SETTINGS)("with PIPELINE=%s", (PIPELINE) => {
   test.each([
     ["swept in", { attempts: 0 }],
     ["under a lease", { attempts: 1 }],
