@@ -7,7 +7,7 @@ import { type PathReport, proveCrashPoints, type Way, WAYS } from "./crash/crash
 import { crashSection } from "./crash/crash-report.ts";
 import { HOSTILE_WORKERS, proveHostileInput } from "./hostile/hostile.ts";
 import { ORDER_WORKERS, proveOrders } from "./orders/orders.ts";
-import { fault, OUTBOUND_PATHS, type Path, PATHS, SWEEP_PATHS, WORKERS } from "./crash/paths.ts";
+import { ALL_PATHS, fault, type Path, pathNamed, WORKERS } from "./crash/paths.ts";
 import { proveRaces } from "./races/races.ts";
 import type { Section } from "./report.ts";
 import { proveSoak, SOAK_WORKERS } from "./soak/soak.ts";
@@ -30,7 +30,6 @@ export interface Part {
 const HISTORIES = 200;
 const HISTORIES_POOLED = 80;
 const GENERATED_INPUTS = 1_500;
-const ALL_PATHS = [...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS];
 /** Some half of the work, each. */
 const RECEIVING = ALL_PATHS.filter(({ name }) => /^(sync|async)/.test(name));
 const TICKING = ALL_PATHS.filter((path) => !RECEIVING.includes(path));
@@ -42,15 +41,18 @@ const CRASHES = { workers: WORKERS, fault } as const;
 const WAYS_POOLED = ["cut after", "terminate the backend"] as const;
 
 /** Each is there with its conversation alone, statement by statement. */
-const OVER_WEBSOCKETS = ALL_PATHS.filter(({ name }) =>
-  [
-    "sync: new",
-    "sync: database refuses, failure recorded",
-    "async: receive, process after the answer",
-    "tick: processes a batch, one of it is ignored and one left alone",
-    "queue: message consumed",
-  ].includes(name),
-);
+const OVER_WEBSOCKETS = [
+  "sync: new",
+  "sync: duplicate",
+  "sync: ignored",
+  "sync: database refuses, failure recorded",
+  "sync: driver refuses a write, failure recorded",
+  "async: receive, process after the answer",
+  "tick: processes a batch, one of it is ignored and one left alone",
+  "tick: sweeps in what was never delivered",
+  "sync: new, its message leaves behind the answer",
+  "queue: message consumed",
+].map(pathNamed);
 /** What becomes of a backend, and of Postgres, is no different on another road. */
 const WAYS_WEBSOCKET = ["cut after", "kill the Worker"] as const;
 

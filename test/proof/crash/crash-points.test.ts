@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { proveCrashPoints } from "./crash-points.ts";
 import { crashSection } from "./crash-report.ts";
-import { fault, OUTBOUND_PATHS, PATHS, SWEEP_PATHS, WORKERS } from "./paths.ts";
+import { ALL_PATHS, fault, WORKERS } from "./paths.ts";
 import { openStage, type Stage } from "../stage/stage.ts";
 
 /** What a conversation must hold to be of its kind, by words of its path's name. */
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => stage.stop());
 
-test.for([...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS])("$name", async (path) => {
+test.for(ALL_PATHS)("$name", async (path) => {
   const report = await proveCrashPoints(stage, path, { every: EVERY });
   for (const [words, statement] of STATEMENTS) {
     if (words.test(path.name))

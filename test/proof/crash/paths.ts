@@ -253,6 +253,15 @@ export const OUTBOUND_PATHS: readonly Path[] = [
   },
 ];
 
+export const ALL_PATHS: readonly Path[] = [...PATHS, ...SWEEP_PATHS, ...OUTBOUND_PATHS];
+
+/** @throws when one is not there: it would drop out of the proof, and nobody would see. */
+export function pathNamed(name: string): Path {
+  const path = ALL_PATHS.find((one) => one.name === name);
+  if (!path) throw new Error(`There is no path "${name}".`);
+  return path;
+}
+
 /** The first call on account of this event is done, and its answer lost. */
 export const fault: NonNullable<ApiOptions["fault"]> = ({ key, n }) =>
   n === 1 && key.includes(`evt_proof${LOST_ANSWER}:`) ? "lose the answer" : null;
