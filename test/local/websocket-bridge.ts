@@ -6,12 +6,19 @@
  * password of its own, has no pooler, wakes no database that sleeps, and ends no session for being
  * idle. What Postgres asks for a password it asks through it, and what Postgres refuses has the
  * SQLSTATE it gave: Neon's proxy refuses by itself, with XX000 whatever it is.
+ *
+ * A session that ends without a goodbye of either side is a line that is cut: the WebSocket ends
+ * abnormally (1006), without a close.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { LOOPBACK } from "./ports.ts";
+
+/** Goodbye, as the client says it, and as Postgres does. */
+const TERMINATE = 0x58;
+const FATAL = "FATAL";
 
 export interface WebSocketBridge {
   /** What NEON_WS_PROXY is to be. */
@@ -46,15 +53,18 @@ function bridge(socket: WebSocket, url: string): void {
   const [, host, port] = /^(127\.0\.0\.1|localhost):(\d{1,5})$/.exec(address) ?? [];
   if (host === undefined) return socket.close(1008);
   const database = connect({ host, port: Number(port), noDelay: true });
-  socket.on("message", (data: Buffer) => void database.write(data));
+  let goodbye = false;
+  socket.on("message", (data: Buffer) => {
+    goodbye = data.at(0) === TERMINATE;
+    database.write(data);
+  });
   socket.on("close", () => database.end());
   socket.on("error", () => database.destroy());
-  database.on("data", (data) => socket.send(data));
-  closeBehind(database, socket);
-}
-
-/** However Postgres ends, or cannot be reached. What it said before arrives. */
-function closeBehind(database: Socket, socket: WebSocket): void {
+  database.on("data", (data) => {
+    goodbye = data.includes(FATAL);
+    socket.send(data);
+  });
   database.on("error", () => undefined);
-  database.on("close", () => socket.close());
+  // To TCP, most cuts are a close.
+  database.on("close", (hadError) => (goodbye && !hadError ? socket.close() : socket.terminate()));
 }
