@@ -46,8 +46,8 @@ export class StripeLists {
 
   /** An event that happened, in our own account or in one connected to it. */
   addEvent(event: StripeEvent): void {
-    // Stripe's v1 list has no v2 notifications.
-    if (event.object !== "event") return;
+    // Stripe's v1 list has no v2 notifications; what one names can be read.
+    if (event.object !== "event") return this.#addRelated(event["related_object"]);
     const { account, ...object } = event;
     const created = Number(event["created"]);
     const list = this.#events.get(account ?? null) ?? [];
@@ -58,6 +58,12 @@ export class StripeLists {
     if (!invoice || typeof id !== "string") return;
     if (event.type === "invoice.deleted") this.removeInvoice(id);
     else this.setInvoice(invoice, account);
+  }
+
+  #addRelated(related: unknown): void {
+    if (typeof related !== "object" || related === null) return;
+    const { id, type, url } = Object.assign({ id: null, type: null, url: null }, related);
+    this.objects.set(String(url), { id, object: type });
   }
 
   /** An invoice as it is now, of our own account or of one connected to it. */

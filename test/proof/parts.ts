@@ -48,6 +48,7 @@ const OVER_WEBSOCKETS = [
   "sync: database refuses, failure recorded",
   "sync: driver refuses a write, failure recorded",
   "async: receive, process after the answer",
+  "async: thin notification, what it names is fetched after the answer",
   "tick: processes a batch, one of it is ignored and one left alone",
   "tick: sweeps in what was never delivered",
   "sync: new, its message leaves behind the answer",

@@ -3,7 +3,7 @@
  * can be had again and again: what is there before it, and what sets it off.
  * Long, because a reader is to see at once which paths there are, and which there are not.
  */
-import { delivery, type DeliveryOptions } from "../stage/deliveries.ts";
+import { delivery, type DeliveryOptions, thinDelivery } from "../stage/deliveries.ts";
 import type { StripeEvent } from "../../local/events.ts";
 import type { ApiOptions } from "../../local/stripe-api.ts";
 import {
@@ -153,6 +153,12 @@ export const PATHS: readonly Path[] = [
     name: "async: receive, process after the answer",
     ends: booked(1),
     deliveries: [delivery({ endpoint: "later" })],
+  },
+  {
+    name: "async: thin notification, what it names is fetched after the answer",
+    ends: { effects: 1, webhook_inbox: 1, "webhook_inbox.processed_at": 1 },
+    deliveries: [thinDelivery()],
+    arrange: (stage) => Promise.resolve(stage.happened(thinDelivery().event)),
   },
   {
     name: "async: receive, failure recorded after the answer",

@@ -4,6 +4,7 @@ import {
   invoiceEvent,
   type StripeEvent,
   stripeEvent,
+  thinNotification,
 } from "../../local/events.ts";
 import type { InvoiceStatus } from "../../local/invoice-shapes.ts";
 import type { Delivery } from "./stage.ts";
@@ -34,6 +35,15 @@ const STATUS: Readonly<Record<Extract<EventType, InvoiceEventType>, InvoiceStatu
 export function delivery(options: DeliveryOptions = {}): Delivery {
   const { worker = "receiver", endpoint = "billing" } = options;
   return { worker, endpoint, event: eventOf(options) };
+}
+
+/** A thin notification, which names an object that Stripe can be asked for. */
+export function thinDelivery(): Delivery {
+  const event = {
+    ...thinNotification("evt_proof1", { created: AT, livemode: false }),
+    type: "v1.billing.meter.error_report_triggered",
+  };
+  return { worker: "receiver", endpoint: "later", event };
 }
 
 function eventOf({

@@ -5,7 +5,12 @@
  */
 import { sql } from "drizzle-orm";
 import { invoiceHandlers } from "../../../src/billing/handlers.ts";
-import { findHandler, type Handler, type HandlerTable } from "../../../src/inbox/handler.ts";
+import {
+  findHandler,
+  type Handler,
+  type HandlerTable,
+  type ThinHandlerTable,
+} from "../../../src/inbox/handler.ts";
 import { PermanentError } from "../../../src/inbox/retry.ts";
 
 /** The table of those rows; it is no table of the product's. */
@@ -57,3 +62,14 @@ export const handlersWithEffect: HandlerTable = Object.fromEntries(
     return handler ? [[type, withEffect(handler)]] : [];
   }),
 );
+
+/** Its effect is written only with what the notification names. */
+export const thinHandlersWithEffect: ThinHandlerTable = {
+  "v1.billing.meter.error_report_triggered": {
+    fetch: "related_object",
+    handle: (event, meter, tx) => {
+      if (meter === null) throw new PermanentError("meter_unknown");
+      return [tx.execute(sql`insert into effects (event_id) values (${event.id})`)];
+    },
+  },
+};

@@ -8,7 +8,7 @@ import { tick } from "../../../src/cron.ts";
 import { consequences, type Endpoints } from "../../../src/endpoints.ts";
 import { type Batch, consumeBatch } from "../../../src/queue.ts";
 import { retain } from "../../../src/retain.ts";
-import { handlersWithEffect } from "./effect.ts";
+import { handlersWithEffect, thinHandlersWithEffect } from "./effect.ts";
 import { withQueue } from "./to-queue.ts";
 
 export type { Failure } from "./effect.ts";
@@ -26,6 +26,7 @@ export const endpoints: Endpoints = {
     accounts: "own",
     mode: "async",
     handlers: handlersWithEffect,
+    thinHandlers: thinHandlersWithEffect,
   },
   connect: { secrets: "STRIPE_CONNECT_WEBHOOK_SECRET", accounts: "connected", handlers: {} },
 };
