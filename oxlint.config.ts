@@ -9,11 +9,22 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig, type OxlintOverride } from "oxlint";
+import manifest from "./package.json" with { type: "json" };
 
+const IN_SRC = readdirSync(join(import.meta.dirname, "src"), { withFileTypes: true });
 const OTHERS = "http cli doctor inbox outbox reconcile operate stripe db".split(" ");
-const BUSINESS = readdirSync(join(import.meta.dirname, "src"), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !OTHERS.includes(entry.name))
-  .map(({ name }) => name);
+const BUSINESS = IN_SRC.filter((entry) => entry.isDirectory() && !OTHERS.includes(entry.name)).map(
+  ({ name }) => name,
+);
+const GROUND_FILES = ["config.ts", "config-operator.ts", "log.ts"];
+const DOOR_FILES = IN_SRC.filter(
+  (entry) => /\.tsx?$/.test(entry.name) && !GROUND_FILES.includes(entry.name),
+).map(({ name }) => name.replace(".", "\\."));
+/** Packages that call nobody, for business to use. */
+const HARMLESS = ["drizzle-orm", "stripe", "valibot"];
+const OTHER_PACKAGES = Object.keys(manifest.dependencies).filter(
+  (name) => !HARMLESS.includes(name),
+);
 
 interface Ban {
   readonly regex: string;
@@ -23,8 +34,7 @@ interface Ban {
 }
 
 const doors: Ban = {
-  regex:
-    "^\\.{1,2}/(.*/)?((http|cli|doctor)/.*|(index|app|cron|retain|schedule|queue|sweeping|watching|faults|endpoints)\\.ts)$",
+  regex: `^\\.{1,2}/(.*/)?((http|cli|doctor)/.*|(${DOOR_FILES.join("|")}))$`,
   message: "Imports go down only: nothing below a door imports a door.",
 };
 const business: Ban = {
@@ -58,7 +68,7 @@ const forgery: Ban = {
 const forgedRows: Ban = { ...forgery, importNames: ["eventFromInbox"] };
 const forgedAnswers: Ban = { ...forgery, importNames: ["eventFromApi"] };
 const outgoing: Ban = {
-  regex: "/stripe/(api|lists)\\.ts$",
+  regex: "/stripe/(api|lists|thin|webhook-endpoints)\\.ts$",
   allowTypeImports: true,
   message: "Nothing outside the database is called in a transaction: use the outbox.",
 };
@@ -69,10 +79,10 @@ const ownConnection: Ban = {
 };
 const network: Ban = {
   ...outgoing,
-  regex:
-    "^(cloudflare:sockets|(node:)?(net|tls|https?|http2|dgram)|axios|got|ky|node-fetch|undici)$",
+  regex: `^(cloudflare:.*|(node:)?(net|tls|https?|http2|dgram)|(${OTHER_PACKAGES.join("|")})(/.*)?)$`,
+  allowTypeImports: false,
 };
-const consequences: Ban = { ...outgoing, regex: "/consequences\\.ts$" };
+const consequences: Ban = { ...outgoing, regex: "/consequences(\\.ts|/.*)$" };
 const hono: Ban = { regex: "^hono(/.*)?$", message: "Only app.ts and http/* know Hono." };
 const tests: Ban = { regex: "/test/", message: "The product does not import its tests." };
 
@@ -105,8 +115,22 @@ function handlersFloor(files: string[]): OxlintOverride[] {
     ),
     {
       files,
-      rules: { "no-restricted-globals": ["error", ...globals.map((name) => ({ name, message }))] },
+      rules: {
+        "no-restricted-globals": ["error", ...globals.map((name) => ({ name, message }))],
+        "no-restricted-properties": [
+          "error",
+          ...globals.map((property) => ({ object: "globalThis", property, message })),
+        ],
+      },
     },
+  ];
+}
+
+/** What follows from a message is an outside call. */
+function consequencesFloor(files: string[]): OxlintOverride[] {
+  return [
+    floor(files, forgery, doors, driver, stripeSdk, hono),
+    { files, rules: { "no-restricted-globals": "off", "no-restricted-properties": "off" } },
   ];
 }
 
@@ -130,7 +154,7 @@ export default defineConfig({
     floor(["src/doctor/**"], forgery, driver, stripeSdk, hono),
     floor(["src/cli/**"], forgery, driver, stripeSdk, hono),
     ...handlersFloor(inBusiness("**")),
-    floor(inBusiness("consequences.ts"), forgery, doors, driver, stripeSdk, hono),
+    ...consequencesFloor(["consequences.ts", "consequences/**"].flatMap(inBusiness)),
     floor(["src/inbox/**"], forgedAnswers, doors, business, outbox, driver, stripeSdk, hono),
     floor(["src/outbox/**"], forgery, doors, business, inbox, driver, stripeSdk, hono),
     floor(["src/reconcile/**"], forgedRows, doors, business, driver, stripeSdk, hono),

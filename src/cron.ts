@@ -94,7 +94,7 @@ async function work(
     await onConnection(async (db) => {
       counts.crashed = await parkCrashed(db, retry.maxAttempts, process.timeouts);
     });
-    const lanes = Array.from({ length: process.concurrency }, () =>
+    const lanes = Array.from({ length: lanesFor(process.concurrency, rules) }, () =>
       drain("fresh", process.claimBatch, atShare(FRESH_UNTIL)),
     );
     throwFirst(await Promise.allSettled(lanes));
@@ -111,6 +111,12 @@ async function work(
     });
   }
   throwFirst(drained);
+}
+
+/** Of a Worker's six connections, one is left to ask Stripe for what notifications name. */
+function lanesFor(concurrency: number, rules: ReadonlyMap<string, EndpointRules>): number {
+  const asks = [...rules.values()].some(({ thinHandlers }) => thinHandlers);
+  return asks ? Math.min(concurrency, 5) : concurrency;
 }
 
 function throwFirst(settled: readonly PromiseSettledResult<unknown>[]): void {

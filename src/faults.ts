@@ -46,7 +46,7 @@ const PROXY_TODOS: readonly (readonly [words: RegExp, todo: string])[] = [
     "Neon's allow list keeps it out: a Worker has no address of its own, so let it be open to all.",
   ],
   [/quota|exceeded the limit/i, "A quota of Neon's is used up: look at the project's usage."],
-  [/too many|connection slots|max_client_conn|permit/i, TOO_MANY],
+  [/too many|connection slots|max_client_conn|acquire permit/i, TOO_MANY],
   [
     /startup parameter/i,
     `Neon's pooler takes no such options: take them out of ${CONNECTION_STRING}.`,

@@ -15,7 +15,7 @@ import type { Endpoint, Endpoints } from "../endpoints.ts";
 import { fail, type Finding, ok, skipped, warn } from "./finding.ts";
 
 const SIGNING_SECRET = /^whsec_[\w+/=-]{16,}$/;
-const API_KEY = /^(?:sk|rk)_(test|live)_\w{8,}$/;
+const API_KEY = /^(?:sk|rk)(?:_org)?_(test|live)_\w{8,}$/;
 
 export function examineSettings(endpoints: Endpoints, env: Env): readonly Finding[] {
   const tables = Object.entries(endpoints);
@@ -103,7 +103,7 @@ function secret(name: string, endpoint: Endpoint, env: Env): Finding {
         );
   } catch {
     const missing = `${binding} is not set: every delivery is answered with 503`;
-    return hasHandlers(endpoint)
+    return hasAny({ ...endpoint.handlers, ...endpoint.thinHandlers })
       ? fail(check, missing, `${set}, with the signing secret of the endpoint's page in Stripe`)
       : warn(check, missing, `${set}, or take the endpoint out of src/endpoints.ts`);
   }
@@ -123,15 +123,15 @@ function livemode(name: string, endpoint: Endpoint, env: Env): Finding {
   });
 }
 
-function hasHandlers({ handlers, thinHandlers = {} }: Endpoint): boolean {
-  return Object.keys({ ...handlers, ...thinHandlers }).length > 0;
+function hasAny(table: object | undefined): boolean {
+  return table !== undefined && Object.keys(table).length > 0;
 }
 
 function apiKey(endpoints: Endpoints, env: Env): Finding {
   const check = "api key";
   const set = "npx wrangler secret put STRIPE_API_KEY";
   if (!hasStripeApiKey(env)) {
-    const asking = Object.values(endpoints).some(({ thinHandlers }) => thinHandlers);
+    const asking = Object.values(endpoints).some(({ thinHandlers }) => hasAny(thinHandlers));
     if (asking) {
       return fail(check, "STRIPE_API_KEY is not set: no thin notification is processed", set);
     }

@@ -24,11 +24,14 @@ export type HandlerTable = {
 
 /**
  * A handler of a thin (v2) notification, and what it asks for: that is fetched from Stripe before the
- * transaction in which it is asked, never inside. Null: Stripe knows it no more.
+ * transaction in which it is asked, never inside. Null: it was deleted.
  */
 export type ThinHandler<Type extends ThinEvent["type"] = ThinEvent["type"]> =
   | {
-      /** The object that the notification names, as it is now. */
+      /**
+       * The object that the notification names, as it was a moment ago: another notification of it may have
+       * been processed since, with what is newer. Write it so that nothing goes backwards.
+       */
       readonly fetch: "related_object";
       readonly handle: Handling<Type, RelatedObject<Type>>;
     }

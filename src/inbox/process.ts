@@ -151,8 +151,11 @@ interface ToFetch {
 }
 
 function fetchAhead({ wanted, event }: ToFetch, policy: ProcessPolicy): Promise<object | null> {
-  const withinMs = policy.workMs() - KEPT_FOR_HANDLER_MS;
-  if (withinMs <= 0) throw new NoTimeLeft("Nothing is left of the time to ask Stripe.");
+  const withinMs = (): number => {
+    const leftMs = policy.workMs();
+    if (leftMs <= 0) throw new NoTimeLeft("Nothing is left of the time to ask Stripe.");
+    return Math.ceil(Math.max(leftMs / 2, leftMs - KEPT_FOR_HANDLER_MS));
+  };
   return policy.fetch(wanted, event, withinMs);
 }
 

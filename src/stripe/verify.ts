@@ -30,7 +30,10 @@ export type ThinEvent<Type extends Notification["type"] = Notification["type"]> 
   readonly context?: string | null;
 } & Verified;
 
-/** The object that a notification names; never, where its type names none. */
+/**
+ * The object that a notification names; never, where its type names none. What the SDK's types have as a
+ * bigint comes as text: nothing of it is converted.
+ */
 export type RelatedObject<Type extends Notification["type"]> =
   NotificationOf<Type> extends { fetchRelatedObject(): Promise<infer Related> } ? Related : never;
 

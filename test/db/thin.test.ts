@@ -138,11 +138,63 @@ test.each([
   expect(asked(api)).toEqual([]);
 });
 
+/** The event behind a notification, where Stripe has it. */
+const eventPath = ({ id }: { readonly id: string }) => `/v2/core/events/${id}`;
+
 test("an object that Stripe knows no more is null", async () => {
-  const { inbox } = await open();
+  const { inbox, api } = await open();
+  const notification = aNotification();
+  api.lists.objects.set(eventPath(notification), notification);
+  await inbox.deliver(notification);
+  expect(await meters(inbox)).toEqual([{ name: null }]);
+});
+
+test("one that was deleted is null, too", async () => {
+  const { inbox, api } = await open();
+  api.lists.objects.set(PATH, { id: METER.id, object: METER.object, deleted: true });
   await inbox.deliver(aNotification());
   expect(await meters(inbox)).toEqual([{ name: null }]);
 });
+
+test("where Stripe does not know the event either, the key is another account's: it is not taken for gone", async () => {
+  const { inbox } = await open({ env: { MAX_ATTEMPTS: "2" } });
+  await inbox.deliver(aNotification());
+  expect(await progress(inbox)).toMatchObject({ outcome: null, last_error: "UnknownEvent" });
+  await due(inbox);
+  await oneLane(inbox);
+  expect(await progress(inbox)).toMatchObject({ last_error: "UnknownEvent", parked: true });
+  expect(await meters(inbox)).toEqual([]);
+});
+
+test("a singleton has no id, and is known by what it is", async () => {
+  const path = "/v1/balance";
+  const { inbox, api } = await open({
+    thinHandlers: {
+      "v1.balance.available": {
+        fetch: "related_object",
+        handle: ({ id }, balance, tx) => [
+          tx.execute(sql`insert into meters values (${id}, ${balance?.object})`),
+        ],
+      },
+    },
+  });
+  api.lists.objects.set(path, { object: "balance", available: [] });
+  const related_object = { type: "balance", url: path };
+  await inbox.deliver(aNotification({ type: "v1.balance.available", related_object }));
+  expect(await meters(inbox)).toEqual([{ name: "balance" }]);
+});
+
+test.each(["gold.v2", "Basic%20plan", "25%25OFF"])(
+  "an id of the user's own, such as %s, is asked for as it stands",
+  async (id) => {
+    const { inbox, api } = await open();
+    const url = `/v1/billing/meters/${id}`;
+    api.lists.objects.set(url, { ...METER, id });
+    await inbox.deliver(aNotification({ related_object: { id, type: METER.object, url } }));
+    expect(asked(api)).toEqual([{ path: url, account: null }]);
+    expect(await meters(inbox)).toEqual([{ name: "calls" }]);
+  },
+);
 
 test("so is one that the notification does not name, and nothing is asked for", async () => {
   const { inbox, api } = await open();
@@ -165,7 +217,7 @@ test("a handler may ask for the event behind the notification instead", async ()
     },
   });
   const notification = aNotification();
-  const path = `/v2/core/events/${notification.id}`;
+  const path = eventPath(notification);
   const data = { developer_message_summary: "two errors" };
   api.lists.objects.set(path, { ...notification, data });
   await inbox.deliver(notification);
@@ -178,7 +230,7 @@ describe.each([
   ["says 429", { status: 429 }, "Stripe:429"],
   ["does not know the key", { status: 401 }, "Stripe:401"],
   ["says nothing", "lose the request", "StripeConnectionError"],
-  ["answers with something else", { status: 200, body: { id: "mtr_2" } }, "UnexpectedAnswer"],
+  ["says 502", { status: 502 }, "Stripe:502"],
 ] as const)("while Stripe %s", (_, fault, code) => {
   test("it waits, no attempt counts, and it is booked afterwards", async () => {
     let well = false;
@@ -224,12 +276,26 @@ test.each(["//evil.test/", "https://evil.test/", "/v1/../../x", "@evil.test/v1/"
   },
 );
 
-test("what Stripe refuses counts as an attempt, and is parked in the end", async () => {
-  const { inbox } = await open({ listFault: () => ({ status: 400 }), env: { MAX_ATTEMPTS: "2" } });
-  await inbox.deliver(aNotification());
-  await due(inbox);
-  await oneLane(inbox);
-  expect(await progress(inbox)).toMatchObject({ last_error: "Stripe:400", parked: true });
+test.each([
+  [{ status: 400 }, "Stripe:400"],
+  [{ status: 403 }, "Stripe:403"],
+  [{ status: 200, body: { id: "mtr_2" } }, "UnexpectedAnswer"],
+])(
+  "what Stripe answers with %j counts as an attempt, and is parked in the end",
+  async (fault, last_error) => {
+    const { inbox } = await open({ listFault: () => fault, env: { MAX_ATTEMPTS: "2" } });
+    await inbox.deliver(aNotification());
+    await due(inbox);
+    await oneLane(inbox);
+    expect(await progress(inbox)).toMatchObject({ last_error, parked: true });
+  },
+);
+
+test("a context that is none parks it, and keeps no other", async () => {
+  const { inbox } = await open({ endpoint: { accounts: "connected" }, env: { MAX_ATTEMPTS: "1" } });
+  await inbox.deliver(aNotification({ context: "acct_1\nX-Other: 1" }));
+  const parked = { last_error: "UnusableNotification", parked: true };
+  expect(await progress(inbox)).toMatchObject(parked);
 });
 
 test("a handler that refuses it parks it; requeued, it is fetched anew", async () => {
@@ -258,7 +324,7 @@ test("a handler that refuses it parks it; requeued, it is fetched anew", async (
   expect(asked(api)).toHaveLength(2);
 });
 
-test("in one tick, Stripe being out of reach is waited for once, and keeps no other event", async () => {
+test("in one tick, Stripe being out of reach is waited for twice, and keeps no other event", async () => {
   const { inbox, api } = await open({
     endpoint: {
       mode: "async",
@@ -274,5 +340,5 @@ test("in one tick, Stripe being out of reach is waited for once, and keeps no ot
   await logLines(async () => {
     expect(await oneLane(inbox)).toMatchObject({ processed: 1, failed: 5 });
   });
-  expect(asked(api)).toHaveLength(1);
+  expect(asked(api)).toHaveLength(2);
 });

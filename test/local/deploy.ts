@@ -10,7 +10,8 @@ import { environmentOf, whyUnreachable } from "./wrangler-config.ts";
 
 const given = process.argv.slice(2);
 const environment = environmentOf(given, process.env);
-const isDryRun = given.includes("--dry-run");
+const isDryRun = given.some((flag) => /^--dry-run(?:=|$)/.test(flag) && !flag.endsWith("=false"));
+const name = environment === "" ? "the top level" : environment;
 const config = readConfig(
   { config: join(ROOT, "wrangler.toml"), ...(environment === "" ? {} : { env: environment }) },
   { hideWarnings: true },
@@ -26,9 +27,12 @@ else {
 function deploy(): void {
   if (isDryRun) console.log("A dry run: nothing is migrated.");
   else if (process.env["DATABASE_URL"]) {
+    const host = URL.parse(process.env["DATABASE_URL"])?.hostname ?? "a database";
+    console.log(`Migrating ${host}, for ${name} …`);
     if (!run(process.execPath, [join(ROOT, "src/cli/migrate.ts")])) return;
   } else
     console.log("DATABASE_URL is not set here: nothing is migrated. npm run db:migrate does it.");
+  console.log(`Deploying ${name} …`);
   run("wrangler", ["deploy", `--env=${environment}`, ...given.filter(isNoEnvironment)]);
 }
 

@@ -25,7 +25,7 @@ export function meaningOfEventReason(reason: string): Meaning {
       means: `Stripe was asked for what a notification names, and answered ${status}.`,
       todo:
         status === "401" || status === "403"
-          ? "Put STRIPE_API_KEY right: may it read such an object?"
+          ? "Put STRIPE_API_KEY right: may it read such an object? Then requeue what is parked."
           : "Where it is not trouble of Stripe's that passes: find out why there.",
     };
   }
@@ -65,6 +65,14 @@ const EVENT_REASONS: Readonly<Record<string, Meaning>> = {
   StripeConnectionError: {
     means: "Stripe could not be reached, or took too long.",
     todo: "It is tried again by itself.",
+  },
+  UnknownEvent: {
+    means: "Stripe does not know the notification by our API key: it is of another account.",
+    todo: "Put in STRIPE_API_KEY of the account that the endpoint is of, and requeue.",
+  },
+  UnexpectedAnswer: {
+    means: "Stripe answered with something else than what the notification names.",
+    todo: "Look at the payload, and at Stripe; then requeue.",
   },
   UnusableNotification: {
     means: "What the notification names is no place at Stripe's API.",
