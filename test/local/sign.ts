@@ -19,6 +19,31 @@ export async function signatureHeader(
   return `t=${timestamp},${scheme}=${await signature(body, secret, timestamp)}`;
 }
 
+export interface SignedRequest {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * A delivery, for `fetch(url, …)` or Hono's `app.request(path, …)`.
+ *
+ * @param body bytes and text as they are, an object as its JSON.
+ */
+export async function signedRequest(
+  body: object | string | Uint8Array<ArrayBuffer>,
+  secret: string,
+  signing: Signing = {},
+): Promise<SignedRequest> {
+  const asItIs = typeof body === "string" || body instanceof Uint8Array;
+  const sent = asItIs ? body : JSON.stringify(body);
+  const headers = {
+    "content-type": "application/json; charset=utf-8",
+    "stripe-signature": await signatureHeader(sent, secret, signing),
+  };
+  return { method: "POST", headers, body: sent };
+}
+
 /** The signature alone, in hexadecimal, for headers with several of them. */
 export async function signature(
   body: string | Uint8Array,

@@ -8,9 +8,9 @@ import { inject, type ProvidedContext, vi } from "vitest";
 import { createApp } from "../../src/app.ts";
 import { tick, type TickCounts } from "../../src/cron.ts";
 import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
-import { type EventOptions, invoiceEvent, type InvoiceEventType } from "../local/events.ts";
-import type { InvoiceFacts } from "../local/invoice-shapes.ts";
-import { signatureHeader } from "../local/sign.ts";
+import { signedRequest } from "../local/sign.ts";
+
+export { anInvoiceEvent, freshId } from "../local/builders.ts";
 
 export const SECRET = "whsec_test_billing";
 export const CONNECT_SECRET = "whsec_test_connect";
@@ -30,7 +30,7 @@ export interface Testbed {
   readonly post: (path: string, init?: RequestInit) => Promise<Answer>;
   /** Signs a body (bytes and text as they are, an object as its JSON) and posts it. */
   readonly deliver: (
-    body: object | string | Uint8Array,
+    body: object | string | Uint8Array<ArrayBuffer>,
     delivery?: DeliveryOptions,
   ) => Promise<Answer>;
   /** One tick of the cron, and everything behind it; `env` over the receiver's settings. */
@@ -124,15 +124,9 @@ export async function openTestbed(
       return counts;
     },
     deliver: async (event, { endpoint = "billing", secret, timestamp } = {}) => {
-      const asItIs = typeof event === "string" || event instanceof Uint8Array;
-      const body = asItIs ? event : JSON.stringify(event);
       const key = secret ?? (endpoint === "connect" ? CONNECT_SECRET : SECRET);
       const signing = timestamp === undefined ? {} : { timestamp };
-      const header = await signatureHeader(body, key, signing);
-      return post(`/webhooks/stripe/${endpoint}`, {
-        body,
-        headers: { "stripe-signature": header },
-      });
+      return post(`/webhooks/stripe/${endpoint}`, await signedRequest(event, key, signing));
     },
     books: async () => {
       const [counts] = await rows(`select
@@ -145,38 +139,6 @@ export async function openTestbed(
       return counts as unknown as Books;
     },
   };
-}
-
-let made = 0;
-
-/** An id that no other test uses. */
-export function freshId(prefix: "evt" | "in" | "cus"): string {
-  return `${prefix}_test${++made}${crypto.randomUUID().slice(0, 8)}`;
-}
-
-/** An event about an invoice: a paid one of 42.00 EUR, unless `facts` say otherwise. */
-export function anInvoiceEvent(
-  type: InvoiceEventType = "invoice.paid",
-  facts: Partial<InvoiceFacts> = {},
-  options: Partial<EventOptions> = {},
-): ReturnType<typeof invoiceEvent> {
-  const total = facts.total ?? facts.amountPaid ?? 4200;
-  return invoiceEvent(
-    type,
-    {
-      id: freshId("in"),
-      status: "paid",
-      customer: "cus_test",
-      currency: "eur",
-      total,
-      amountPaid: total,
-      livemode: false,
-      created: 1_790_000_000,
-      changed: 1_790_000_000,
-      ...facts,
-    },
-    { id: freshId("evt"), apiVersion: "2026-10-28.endive", ...options },
-  );
 }
 
 /** The log lines written while `work` ran, each parsed. */
