@@ -3,6 +3,6 @@ import { defineConfig } from "drizzle-kit";
 /** Makes migrations. They are applied by `npm run db:migrate`. */
 export default defineConfig({
   dialect: "postgresql",
-  schema: "./src/db/schema.ts",
+  schema: "./src/*/schema.ts",
   out: "./drizzle",
 });

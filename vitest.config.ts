@@ -73,7 +73,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "node",
-          include: ["test/{db,local,proof,browser}/**/*.test.ts"],
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/worker/**"],
           provide: { road: "hyperdrive" },
         },
       },

@@ -1,6 +1,7 @@
 /** A receiver with a queue of its own, and the consumer at its end, for tests of what leaves. */
 import { onTestFinished } from "vitest";
-import { consequences } from "../../src/endpoints.ts";
+import { consequences as shipped, type Endpoints } from "../../src/endpoints.ts";
+import type { ConsequenceTable } from "../../src/outbox/consume.ts";
 import { type Batch, consumeBatch, type QueuedMessage } from "../../src/queue.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
 import { anInvoiceEvent, openTestbed, type Testbed } from "../worker/testbed.ts";
@@ -43,13 +44,19 @@ export interface Outbound {
 
 /** Opened within a test, and closed when that is over. */
 export async function openOutbound(
-  options: { readonly env?: Readonly<Record<string, unknown>>; readonly api?: ApiOptions } = {},
+  options: {
+    readonly env?: Readonly<Record<string, unknown>>;
+    readonly api?: ApiOptions;
+    readonly endpoints?: Endpoints;
+    readonly consequences?: ConsequenceTable;
+    readonly databaseUrl?: string;
+  } = {},
 ): Promise<Outbound> {
+  const { env, api: apiOptions, consequences = shipped, ...receiver } = options;
   const queue = new FakeQueue();
-  const api = await startStripeApi(options.api);
+  const api = await startStripeApi(apiOptions);
   onTestFinished(api.close);
-  const env = { OUTBOX_QUEUE: queue, ...options.env };
-  const inbox = await openTestbed({ env });
+  const inbox = await openTestbed({ ...receiver, env: { OUTBOX_QUEUE: queue, ...env } });
   return {
     inbox,
     queue,
