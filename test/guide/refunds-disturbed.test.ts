@@ -35,6 +35,17 @@ test("what a handler refused is booked once it is mended, and requeued", async (
   ]);
 });
 
+test("what came before there was a handler is booked once it is requeued", async () => {
+  const { endpoints, databaseUrl } = await withRefunds();
+  const before = await openTestbed({ databaseUrl });
+  await before.deliver(aRefund({ id: "ch_1" }));
+  const { inbox, send } = await anOperator({ endpoints, databaseUrl });
+  const order = { ignored_reason: "no_handler", count: 1, why: "written" };
+  expect(await send("/ops/api/events/requeue", order)).toMatchObject({ status: 200 });
+  expect(await inbox.tick()).toMatchObject({ processed: 1 });
+  expect(await inbox.rows("select charge_id from charge_refunds")).toEqual([{ charge_id: "ch_1" }]);
+});
+
 test.each(["cut before", "cut after"] as const)(
   "%s any message of the conversation with Postgres, each refund is booked and told once",
   async (fate) => {

@@ -79,10 +79,12 @@ test.each([-1, 0.5, "1000", 2 ** 53, null, undefined])(
 );
 
 test("what a CHECK refuses is tried again, and parked in the end", async () => {
-  const inbox = await openTestbed(await withRefunds());
+  const inbox = await openTestbed({ ...(await withRefunds()), env: { MAX_ATTEMPTS: "2" } });
   const refund = aRefund({ currency: "euros" });
   expect(await inbox.deliver(refund)).toMatchObject({ status: 500, outcome: "failed" });
   expect(await whyWaiting(inbox)).toEqual([{ last_error: "23514", parked: false }]);
+  expect(await inbox.deliver(refund)).toMatchObject({ status: 200, outcome: "needs_review" });
+  expect(await whyWaiting(inbox)).toEqual([{ last_error: "23514", parked: true }]);
   expect(await refunds(inbox)).toEqual([]);
 });
 

@@ -26,10 +26,8 @@ export const refundConsequences: ConsequenceTable = {
       last_refunded_amount: String(refund.amount),
       last_refunded_currency: refund.currency,
     };
-    const options = {
-      idempotencyKey: key,
-      ...(account === null ? {} : { stripeAccount: account }),
-    };
+    const ofAccount = account === null ? {} : { stripeAccount: account };
+    const options = { idempotencyKey: key, ...ofAccount };
     return {
       key,
       call: async () => {
