@@ -11,6 +11,7 @@ import { aRefund } from "./refund-events.ts";
 import { inTheirClone } from "./their-files.ts";
 
 const guide = await readFile(join(ROOT, "HANDLERS.md"), "utf8");
+const endpointsGuide = await readFile(join(ROOT, "ENDPOINTS.md"), "utf8");
 const files = await inTheirClone();
 
 /** As one line: what is shown is not indented as it is where it stands. */
@@ -21,8 +22,15 @@ test.each(blocksOf(guide))("$path has what is shown in line $line", ({ path, cod
   expect(file && asOneLine(file.text).includes(asOneLine(code))).toBe(true);
 });
 
+test.each(blocksOf(endpointsGuide))("endpoints are as in line $line", async ({ path, code }) => {
+  expect(path).toBe("src/endpoints.ts");
+  const worked = await readFile(join(ROOT, "test/guide/endpoints.ts"), "utf8");
+  expect(asOneLine(worked)).toContain(asOneLine(code));
+});
+
 test("the guide has the blocks and slips that are looked at", () => {
   expect(blocksOf(guide)).toHaveLength(guide.split("```ts").length - 1);
+  expect(blocksOf(endpointsGuide)).toHaveLength(endpointsGuide.split("```ts").length - 1);
   expect(slipsOf(guide).map(({ slip }) => slip)).toContain("a driver");
   expect(slipsOf(guide)).toHaveLength(11);
 });

@@ -18,6 +18,8 @@ import { type ListRequest, StripeLists } from "./stripe-lists.ts";
 export interface ApiCall {
   readonly key: string;
   readonly customer: string;
+  /** The connected account in whose name it is made; null: the key's own. */
+  readonly account: string | null;
   readonly parameters: string;
   /** Counts from 1, of its key. */
   readonly n: number;
@@ -113,7 +115,7 @@ export async function startStripeApi({
       return answer(response, 404, apiError("invalid_request_error"));
     }
     const n = 1 + calls.filter((call) => call.key === key).length;
-    const call = { key, customer, parameters, n };
+    const call = { key, customer, account: accountOf(request), parameters, n };
     calls.push(call);
     const known = kept.get(key);
     if (known && known.parameters !== parameters) {
@@ -146,10 +148,9 @@ export async function startStripeApi({
 
   const answerList = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? "", "http://stripe.test");
-    const account = request.headers["stripe-account"] ?? request.headers["stripe-context"];
     const listing: ListRequest = {
       path: url.pathname,
-      account: typeof account === "string" ? account : null,
+      account: accountOf(request),
       parameters: url.searchParams,
       n: lists.requests.length + 1,
     };
@@ -193,6 +194,11 @@ export async function startStripeApi({
       await closed;
     },
   };
+}
+
+function accountOf({ headers }: IncomingMessage): string | null {
+  const account = headers["stripe-account"] ?? headers["stripe-context"];
+  return typeof account === "string" ? account : null;
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {
