@@ -17,6 +17,7 @@ const COPIED = [
 ];
 
 export interface Clone {
+  readonly root: string;
   /** Writes one more file. */
   readonly write: (path: string, text: string) => Promise<void>;
   readonly read: (path: string) => Promise<string>;
@@ -44,6 +45,7 @@ export async function makeClone(): Promise<Clone> {
     if (path.startsWith("src/")) await write(path, text);
   }
   return {
+    root,
     write,
     read: (path) => readFile(join(root, path), "utf8"),
     list: (folder) => readdir(join(root, folder)),

@@ -35,9 +35,13 @@ beforeEach(async () => {
   inbox = await openTestbed({ databaseUrl, endpoints, env });
 });
 
+const statusOf = async (receiver: Testbed, secret: string) => {
+  const event = anInvoiceEvent("invoice.paid", {}, live);
+  return (await receiver.deliver(event, at("billing", secret))).status;
+};
 const at = (endpoint: Name, secret: string = SECRETS[endpoint]) => ({ endpoint, secret });
 const reasons = () =>
-  inbox.rows("select endpoint, ignored_reason from webhook_inbox order by endpoint");
+  inbox.rows("select endpoint, ignored_reason from webhook_inbox order by endpoint, 2");
 
 test("each endpoint takes what its own secret signed, and nothing else", async () => {
   const names: readonly Name[] = ["billing", "connect", "sandbox", "upgrade"];
@@ -74,9 +78,9 @@ test("what follows from a refund in a connected account is called for in its nam
 test("live events are ignored in the sandbox, its own are recorded, and neither is booked", async () => {
   await inbox.deliver(anInvoiceEvent("invoice.paid", {}, live), at("sandbox"));
   await inbox.deliver(anInvoiceEvent("invoice.paid", {}, { livemode: false }), at("sandbox"));
-  expect((await reasons()).map((row) => row["ignored_reason"]).toSorted()).toEqual([
-    "livemode",
-    "no_handler",
+  expect(await reasons()).toEqual([
+    { endpoint: "sandbox", ignored_reason: "livemode" },
+    { endpoint: "sandbox", ignored_reason: "no_handler" },
   ]);
   await inbox.deliver(anInvoiceEvent("invoice.paid", {}, { livemode: false }), at("billing"));
   expect(await inbox.books()).toMatchObject({ inbox: 3, entries: 0 });
@@ -87,9 +91,6 @@ test("while a secret is rolled, both are good; afterwards the old one is refused
   const during = await openTestbed({ databaseUrl, endpoints, env: rolling });
   const rolled = { ...env, STRIPE_WEBHOOK_SECRET: "whsec_rolled" };
   const after = await openTestbed({ databaseUrl, endpoints, env: rolled });
-  const statusOf = async (receiver: Testbed, secret: string) =>
-    (await receiver.deliver(anInvoiceEvent("invoice.paid", {}, live), at("billing", secret)))
-      .status;
   expect(await statusOf(during, "whsec_rolled")).toBe(200);
   expect(await statusOf(during, SECRETS.billing)).toBe(200);
   expect(await statusOf(after, "whsec_rolled")).toBe(200);
@@ -145,8 +146,8 @@ describe("while the API version is upgraded", () => {
           receiver.deliver(inVersion(version, `evt_${n}`), at("billing", secretOf[version])),
         ),
       );
-      const outcomes = answers.map(({ outcome }) => outcome);
-      expect(outcomes.toSorted()).toEqual(["duplicate", "processed"]);
+      const outcomes = new Set(answers.map(({ outcome }) => outcome));
+      expect(outcomes).toEqual(new Set(["duplicate", "processed"]));
     }
     expect(await receiver.books()).toMatchObject({ inbox: 10, entries: 1, messages: 1 });
   });
