@@ -96,3 +96,19 @@ test("without a key, nobody can be asked for what a thin notification names", as
     "api key": fails("no thin notification is processed", PUT_KEY),
   });
 });
+
+test("which thin events should come is said, and that nobody looked", async () => {
+  const { complaints } = await aDeployment({
+    endpoints: {
+      billing: {
+        secrets: "STRIPE_WEBHOOK_SECRET",
+        accounts: "own",
+        handlers: {},
+        thinHandlers: { "v2.core.account.closed": { fetch: "event", handle: () => [] } },
+      },
+    },
+  });
+  expect(await complaints()).toEqual({
+    "Stripe's thin events of billing": skips("sends v2.core.account.closed"),
+  });
+});
