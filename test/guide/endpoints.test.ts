@@ -1,7 +1,7 @@
 /** What the guide says of several endpoints, through the doors. */
 import { beforeEach, describe, expect, test } from "vitest";
 import { openOutbound } from "../db/outbox.ts";
-import { anInvoiceEvent } from "../local/index.ts";
+import { anInvoiceEvent, signedRequest } from "../local/index.ts";
 import { openTestbed, type Testbed } from "../worker/testbed.ts";
 import { withRefunds } from "./database.ts";
 import { endpoints } from "./endpoints.ts";
@@ -133,8 +133,9 @@ describe("while the API version is upgraded", () => {
       const receiver = await openToBoth();
       const outcomes: unknown[] = [];
       for (const version of [first, second]) {
-        const delivery = at("billing", secretOf[version]);
-        outcomes.push((await receiver.deliver(inVersion(version), delivery)).outcome);
+        const request = await signedRequest(inVersion(version), secretOf[version]);
+        const path = `/webhooks/stripe/billing?version=${version}`;
+        outcomes.push((await receiver.post(path, request)).outcome);
       }
       expect(outcomes).toEqual(["processed", "duplicate"]);
       expect(await receiver.books()).toMatchObject({ inbox: 1, entries: 1, messages: 1 });

@@ -44,7 +44,7 @@ async function theirEndpoints(): Promise<TheirFile> {
   const consequences = /export const consequences: .*/;
   const settings = 'import type { ReceiveMode, Settings } from "./config.ts";';
   if (![handlers, settings].every((line) => shipped.includes(line)) || !consequences.test(shipped))
-    throw new Error(`${path} has other lines.`);
+    throw new Error(`${path} is not as shipped: the guide is tried no more, remove test/guide.`);
   const imports = [lineOf("import { refundConsequences"), lineOf("import { refundHandlers")];
   const text = shipped
     .replace(handlers, lineOf("handlers: {"))
