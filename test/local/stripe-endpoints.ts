@@ -1,11 +1,11 @@
 /** Webhook endpoints as Stripe lists them. https://docs.stripe.com/api/webhook_endpoints/object */
-import { invoiceHandlers } from "../../src/billing/handlers.ts";
+import { DEFAULT_ENDPOINT, endpoints } from "../../src/endpoints.ts";
 import { API_VERSION } from "../../src/stripe/webhook-endpoints.ts";
 import type { JsonObject } from "./invoice-shapes.ts";
 
 let made = 0;
 
-/** One that delivers to `url` what the shipped handlers want, unless `fields` say otherwise. */
+/** One that delivers to `url` what the handlers of our own account want, unless `fields` say otherwise. */
 export function webhookEndpoint(url: string, fields: JsonObject = {}): JsonObject {
   return {
     id: `we_made${++made}`,
@@ -14,7 +14,7 @@ export function webhookEndpoint(url: string, fields: JsonObject = {}): JsonObjec
     application: null,
     created: 1_790_000_000,
     description: null,
-    enabled_events: Object.keys(invoiceHandlers),
+    enabled_events: Object.keys(endpoints[DEFAULT_ENDPOINT]?.handlers ?? {}),
     livemode: false,
     metadata: {},
     status: "enabled",
