@@ -40,21 +40,20 @@ export function expectedBooks(stream: readonly Sent<string>[], account: Account)
   for (const sent of stream) {
     const { endpoint, event } = sent;
     const reason = reasonToIgnore(sent, account);
-    const objectId = event.data?.object["id"];
-    const invoiceId = typeof objectId === "string" ? objectId : null;
+    const objectId = idIn(event.data?.object ?? event["related_object"]);
     receipts.set(`${endpoint} ${event.id}`, {
       endpoint,
       eventId: event.id,
       eventType: event.type,
-      objectId: invoiceId,
+      objectId,
       outcome: reason === null ? "processed" : "ignored",
       ignoredReason: reason,
     });
-    if (invoiceId === null || !isInvoiceEventType(event.type)) continue;
-    mentioned.add(invoiceId);
+    if (objectId === null || !isInvoiceEventType(event.type)) continue;
+    mentioned.add(objectId);
     if (reason !== null) continue;
-    const events = booked.get(invoiceId) ?? new Map<string, StripeEvent>();
-    booked.set(invoiceId, events.set(event.id, event));
+    const events = booked.get(objectId) ?? new Map<string, StripeEvent>();
+    booked.set(objectId, events.set(event.id, event));
   }
   const invoices = new Map<string, readonly ExpectedInvoice[]>();
   for (const [id, events] of booked) {
@@ -78,4 +77,10 @@ function reasonToIgnore(
   const connected = event.account !== undefined && event.account !== "";
   if (connected !== (endpoint === "connect")) return "account";
   return endpoint !== "connect" && isInvoiceEventType(event.type) ? null : "no_handler";
+}
+
+/** Of the object that it holds; of a thin notification, which only names one, the named one's. */
+function idIn(object: unknown): string | null {
+  if (typeof object !== "object" || object === null || !("id" in object)) return null;
+  return typeof object.id === "string" ? object.id : null;
 }
