@@ -17,7 +17,7 @@ const config = readConfig(
   { hideWarnings: true },
 );
 
-const why = whyUnreachable(config, isDryRun);
+const why = whyUnreachable(config, isDryRun, environment);
 if (why === null) deploy();
 else {
   console.error(why);

@@ -39,10 +39,33 @@ type Variables = Readonly<Record<string, string | undefined>>;
 /** The settings by name, ready to be handed to the Worker. */
 export function localSettings(env: Variables = process.env): Record<string, string> {
   const file = join(ROOT, ".dev.vars");
-  const devVars: Variables = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
+  const inFile: Variables = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
+  // As the example has them, to be filled in.
+  const devVars = Object.fromEntries(Object.entries(inFile).filter(([, value]) => value !== ""));
   const given = Object.entries(env).filter(([name]) => SETTING.test(name));
   const merged = { ...MADE_UP, ...devVars, ...Object.fromEntries(given) };
   return defined(merged);
+}
+
+/**
+ * Why these would have made-up payments where real ones are: a database elsewhere, or a key of Stripe's live
+ * mode; null: they would not. What is exported for one command is there for the next one, too.
+ *
+ * @param isForTests whether somebody said so of that database.
+ */
+export function whyDangerous(
+  databaseUrl: string | undefined,
+  settings: Variables,
+  isForTests: boolean,
+): string | null {
+  if (/_live_/.test(settings["STRIPE_API_KEY"] ?? "")) {
+    return "STRIPE_API_KEY is of Stripe's live mode, and what happens here is made up: unset it.";
+  }
+  const url = URL.parse(databaseUrl ?? "");
+  const host = url?.searchParams.get("host") ?? url?.hostname ?? "";
+  const isHere = /^(?:|localhost|127(?:\.\d+){3}|\[::1\]|\/.*)$/i.test(host);
+  if (isHere || isForTests) return null;
+  return `DATABASE_URL leads to ${host}, and what happens here is made up: unset it, or say -- --database-is-for-tests.`;
 }
 
 /** The same with short leases, unless something was said about them. */

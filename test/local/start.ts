@@ -10,7 +10,7 @@ import { interruption } from "./interruption.ts";
 import { progressOn, roundTable } from "./report.ts";
 import { type RoundOptions, playRound } from "./round.ts";
 import { AlreadyRunning } from "./run-file.ts";
-import { localSettings, MADE_UP_OPS_TOKEN, withShortLease } from "./settings.ts";
+import { localSettings, MADE_UP_OPS_TOKEN, whyDangerous, withShortLease } from "./settings.ts";
 import { type System, startSystem, withoutPassword } from "./system.ts";
 import { followWorkerLog } from "./worker-log.ts";
 
@@ -26,13 +26,15 @@ const HELP = `Starts Postgres and the Worker on this machine.
 The cron ticks every minute, and when a round finds that something was left over. With traffic, a
 lease lasts 5 s instead of 120, unless LEASE_SECONDS or a timeout of the ticks is set.
 
-From the environment: PORT [8787], DATABASE_URL (a Postgres of your own instead of the embedded
-one), STRIPE_WEBHOOK_SECRET and every other setting of the Worker.`;
+From the environment, or .dev.vars: PORT [8787], DATABASE_URL (a Postgres of your own instead of the
+embedded one; on another machine only with -- --database-is-for-tests), STRIPE_WEBHOOK_SECRET and every
+other setting of the Worker.`;
 
 const FLAGS = {
   once: { type: "boolean" },
   mode: { type: "string" },
   "no-traffic": { type: "boolean" },
+  "database-is-for-tests": { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -60,6 +62,9 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
     return true;
   }
   const settings = settingsWith(flags.mode);
+  const isForTests = flags["database-is-for-tests"] ?? false;
+  const why = whyDangerous(process.env["DATABASE_URL"], settings, isForTests);
+  if (why !== null) throw new UsageError(why);
   const system = await startSystem({
     settings: flags["no-traffic"] ? settings : withShortLease(settings),
     signal,

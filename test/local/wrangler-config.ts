@@ -29,14 +29,20 @@ const NO_ID = "0".repeat(32);
  * Why a Worker that is deployed so would reach no database; null: nothing is known against it.
  *
  * @param isDryRun then the id may still be none.
+ * @param environment "" is the top level.
  */
-export function whyUnreachable({ hyperdrive, alias }: Deployed, isDryRun: boolean): string | null {
+export function whyUnreachable(
+  { hyperdrive, alias }: Deployed,
+  isDryRun: boolean,
+  environment = "production",
+): string | null {
+  const table = environment === "" ? "[[hyperdrive]]" : `[[env.${environment}.hyperdrive]]`;
   const isLeftOut = alias?.["@neondatabase/serverless"] !== undefined;
   if (hyperdrive.length === 0 && isLeftOut) {
-    return "wrangler.toml has no [[hyperdrive]] for it, and its [alias] leaves Neon's driver out: take that out as well.";
+    return `wrangler.toml has no ${table}, and its [alias] leaves Neon's driver out: take that out as well.`;
   }
   if (!isDryRun && hyperdrive.some(({ id }) => id === NO_ID)) {
-    return "The id of its [[hyperdrive]] is none: put in what `npx wrangler hyperdrive create` printed.";
+    return `The id of ${table} in wrangler.toml is none: put in what "npx wrangler hyperdrive create" printed.`;
   }
   return null;
 }

@@ -16,7 +16,7 @@ export const refundHandlers = {
 
 export function bookRefund(event: StripeEvent<"charge.refunded">, tx: Tx): Write[] {
   const charge = event.data.object;
-  const amount = minorUnits(charge.amount_refunded, "amount_refunded_unusable");
+  const amount = readAmount(charge.amount_refunded, "amount_refunded_unusable");
   if (amount === 0) return [];
   return [
     tx.execute(sql`
@@ -44,8 +44,8 @@ export async function bookCreditNote(
   tx: Tx,
 ): Promise<Write[]> {
   const note = event.data.object;
-  const amount = minorUnits(note.amount, "credit_note_amount_unusable");
-  const givenBack = minorUnits(partGivenBack(note), "post_payment_amount_unusable");
+  const amount = readAmount(note.amount, "credit_note_amount_unusable");
+  const givenBack = readAmount(partGivenBack(note), "post_payment_amount_unusable");
   const invoiceId = idOf(note.invoice);
   if (invoiceId === null) throw new PermanentError("credit_note_without_invoice");
   if (givenBack > 0 && !(await isPaid(invoiceId, tx))) throw new InvoiceNotPaidYet();
@@ -79,7 +79,7 @@ function partGivenBack(note: StripeEvent<"credit_note.created">["data"]["object"
 }
 
 /** @throws PermanentError for what would have to be rounded. */
-function minorUnits(value: unknown, reason: string): number {
+function readAmount(value: unknown, reason: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
   throw new PermanentError(reason);
 }
