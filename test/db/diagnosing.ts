@@ -2,11 +2,22 @@
 import { expect, onTestFinished } from "vitest";
 import type { Env } from "../../src/config.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
-import type { Endpoints } from "../../src/endpoints.ts";
+import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";
 import { type ApiOptions, type FakeStripeApi, startStripeApi } from "../local/stripe-api.ts";
 import { billingUrl, webhookEndpoint } from "../local/stripe-endpoints.ts";
 import { anOperator, type Operator } from "../worker/operator.ts";
 import type { Road, Testbed } from "../worker/testbed.ts";
+
+const { billing, connect } = shipped;
+
+/** What is shipped, whatever a clone has added to it: each endpoint and handler has findings of its own. */
+const ENDPOINTS: Endpoints = Object.fromEntries(
+  Object.entries({ billing, connect }).flatMap(([name, endpoint]) => {
+    if (!endpoint) return [];
+    const { secrets, accounts, handlers } = endpoint;
+    return [[name, { secrets, accounts, handlers }]];
+  }),
+);
 
 /** Where the testbed answers. */
 export const HERE = "https://inbox.test";
@@ -59,7 +70,7 @@ export async function aDeployment(
   onTestFinished(api.close);
   api.lists.endpoints = [webhookEndpoint(billingUrl(HERE))];
   const env = { ...SETTINGS, STRIPE_API_URL: api.url, ...over };
-  const operator = await anOperator({ ...others, env });
+  const operator = await anOperator({ endpoints: ENDPOINTS, ...others, env });
   if (others.databaseUrl === undefined) await hasRun(operator.inbox);
 
   const examine: Deployment["examine"] = async () => {

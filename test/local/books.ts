@@ -30,6 +30,8 @@ export interface ExpectedBooks {
 export interface Account {
   /** The endpoints' livemode rule; null accepts both. */
   readonly livemode: boolean | null;
+  /** Whether an endpoint has a handler besides those of invoices; by default, none has. */
+  readonly handles?: (sent: Sent<string>) => boolean;
 }
 
 /** The books that these events must lead to, each sent at least once, in whatever order. */
@@ -65,18 +67,20 @@ export function expectedBooks(stream: readonly Sent<string>[], account: Account)
 
 /**
  * Why an endpoint has nothing to do with an event; the first reason wins. Null: it has.
- * `connect` hears of connected accounts and has no handlers; every other hears of our own.
+ * `connect` hears of connected accounts; every other hears of our own, and handles invoices.
  */
 function reasonToIgnore(
-  { endpoint, event }: Sent<string>,
-  { livemode }: Account,
+  sent: Sent<string>,
+  { livemode, handles = () => false }: Account,
 ): IgnoredReason | null {
+  const { endpoint, event } = sent;
   if (/^evt_0{14,}$|_0{14}$/.test(event.id)) return "test_id";
-  if (event.object === "v2.core.event") return "thin";
+  if (event.object === "v2.core.event" && !handles(sent)) return "thin";
   if (livemode !== null && event.livemode !== livemode) return "livemode";
   const connected = event.account !== undefined && event.account !== "";
   if (connected !== (endpoint === "connect")) return "account";
-  return endpoint !== "connect" && isInvoiceEventType(event.type) ? null : "no_handler";
+  const isOfInvoices = endpoint !== "connect" && isInvoiceEventType(event.type);
+  return isOfInvoices || handles(sent) ? null : "no_handler";
 }
 
 /** Of the object that it holds; of a thin notification, which only names one, the named one's. */

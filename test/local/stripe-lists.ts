@@ -47,7 +47,10 @@ export class StripeLists {
   /** An event that happened, in our own account or in one connected to it. */
   addEvent(event: StripeEvent): void {
     // Stripe's v1 list has no v2 notifications; what one names can be read.
-    if (event.object !== "event") return this.#addRelated(event["related_object"]);
+    if (event.object !== "event") {
+      this.objects.set(`/v2/core/events/${event.id}`, event);
+      return this.#addRelated(event["related_object"]);
+    }
     const { account, ...object } = event;
     const created = Number(event["created"]);
     const list = this.#events.get(account ?? null) ?? [];
