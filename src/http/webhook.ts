@@ -12,6 +12,7 @@ import { BEHIND_MS, withConnection, type WorkTime } from "../db/with-connection.
 import { DEFAULT_ENDPOINT, type Endpoints, rulesOf } from "../endpoints.ts";
 import { processAndLog, type ProcessPolicy } from "../inbox/process.ts";
 import { receiveAsync, type Received, RECORDING_MS, receiveSync } from "../inbox/receive.ts";
+import { judge } from "../inbox/rules.ts";
 import type { Delivery } from "../inbox/transitions.ts";
 import { dispatchBatch, sendTo } from "../outbox/dispatch.ts";
 import { type FetchThin, thinFetcher } from "../stripe/thin.ts";
@@ -46,8 +47,9 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
     note(c, { event: event.id, type: event.type, altered: event.altered || undefined });
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
-    // What a notification names is fetched behind the answer.
-    const mode = event.thin ? "async" : (endpoint.mode ?? settings.mode);
+    // What a notification's handler asks for is fetched behind the answer.
+    const asks = "thinHandler" in judge(delivery.endpoint, event);
+    const mode = asks ? "async" : (endpoint.mode ?? settings.mode);
     const fetch = thinFetcher(() => readStripeApi(c.env));
     const received = await receive(delivery, mode, settings, fetch, {
       deadlineMs: Math.max(1, answerBy - Date.now()),

@@ -189,7 +189,6 @@ test("what was done is said, though what is left cannot be counted", async () =>
   // From the first requeue on, who reads a parked row is refused.
   await inbox.rows(`create function refuse() returns boolean language plpgsql as $$
     begin if exists (select from operator_actions) then raise exception 'no'; end if; return true; end $$`);
-  await inbox.rows("create role reader");
   await inbox.rows("alter table webhook_inbox rename to hidden_inbox");
   await inbox.rows(`create view webhook_inbox as select * from hidden_inbox where refuse()`);
   const asked = { reason: UNUSABLE, count: 2, why: WHY };
