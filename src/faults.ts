@@ -12,7 +12,7 @@ export function explain(fault: unknown): Fields {
   if (fault instanceof DatabaseUnavailable) {
     return { error: fault.name, detail: fault.message, sqlstate, todo: todoFor(fault, sqlstate) };
   }
-  return { error: errorClass(fault), sqlstate };
+  return { error: errorClass(fault), sqlstate, todo: TODOS[sqlstate ?? ""] };
 }
 
 function todoFor(fault: DatabaseUnavailable, sqlstate: string | undefined): string | undefined {

@@ -14,7 +14,6 @@ export class Usage extends Error {
 }
 
 const DAY_MS = 86_400_000;
-const UNDEFINED_TABLE = "42P01";
 
 /** @throws Usage unless it is a day that has begun (UTC), or a number of days such as `7d`. */
 export function readSince(text: string | undefined): Date {
@@ -54,18 +53,14 @@ export function complain(error: unknown, help: string): void {
 }
 
 function explain(error: unknown): string {
-  const sqlState = sqlStateOf(error);
-  if (sqlState === UNDEFINED_TABLE) {
-    return "This database lacks our tables: npm run db:migrate (SQLSTATE 42P01)";
-  }
-  const suffix = sqlState === null ? "" : ` (SQLSTATE ${sqlState})`;
-  if (error instanceof DatabaseUnavailable) {
-    const { todo } = explainFault(error);
-    const what = typeof todo === "string" ? ` ${todo}` : "";
-    return `DatabaseUnavailable: ${error.message}${what}${suffix}`;
-  }
   if (error instanceof CallFailed) return explainCall(error);
-  return `${errorClass(error)}${suffix}`;
+  const { todo } = explainFault(error);
+  const sqlState = sqlStateOf(error);
+  const suffix = sqlState === null ? "" : ` (SQLSTATE ${sqlState})`;
+  const advice = typeof todo === "string" ? todo : null;
+  return error instanceof DatabaseUnavailable
+    ? `DatabaseUnavailable: ${error.message}${advice === null ? "" : ` ${advice}`}${suffix}`
+    : `${advice ?? errorClass(error)}${suffix}`;
 }
 
 function explainCall({ code }: CallFailed): string {

@@ -28,7 +28,6 @@ export function unavailableFor(fault: unknown, acted: boolean): Unavailable {
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 function todoFor(sqlstate: string | undefined, acted: boolean): string | null {
-  if (sqlstate === "42P01") return "This database lacks our tables: npm run db:migrate.";
   const because = PASSING[sqlstate ?? ""];
   if (because === undefined) return null;
   return `${because} ${acted ? "This time nothing was done: look at the actions, then try again." : "Try again."}`;

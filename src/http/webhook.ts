@@ -48,7 +48,7 @@ export function webhookDoor(endpoints: Endpoints): Hono<DoorEnv> {
 
     const delivery = { event, endpoint: rulesOf(name, endpoint, settings) };
     // What a notification's handler asks for is fetched behind the answer.
-    const asks = "thinHandler" in judge(delivery.endpoint, event);
+    const asks = event.thin && "thinHandler" in judge(delivery.endpoint, event);
     const mode = asks ? "async" : (endpoint.mode ?? settings.mode);
     const fetch = thinFetcher(() => readStripeApi(c.env));
     const received = await receive(delivery, mode, settings, fetch, {

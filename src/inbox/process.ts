@@ -26,12 +26,12 @@ interface Ahead {
 
 /** How the transaction ends in which the event was marked as processed. */
 export async function workOn(
+  verdict: Verdict,
   delivery: Delivery,
   tx: Tx,
   withinMs: number,
   ahead: Ahead | null = null,
 ): Promise<Ending<Settled>> {
-  const verdict = judge(delivery.endpoint, delivery.event);
   if ("ignored" in verdict) {
     const { ignored } = verdict;
     return {
@@ -140,7 +140,7 @@ function processOnce(
     if ("thinHandler" in verdict && !ahead) {
       return { rollback: "awaited", value: { wanted: verdict.thinHandler.fetch, event } };
     }
-    return workOn({ endpoint, event }, tx, workMs(), ahead);
+    return workOn(verdict, { endpoint, event }, tx, workMs(), ahead);
   });
 }
 

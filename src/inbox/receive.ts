@@ -90,7 +90,8 @@ async function receiveOnce(
   return inTransaction<Received>(db, limits, opening, async ([settled, state], tx) => {
     const row = settled?.[0];
     if (!row) return { rollback: true, value: repeated(state?.[0], null) };
-    return workOn({ endpoint, event: storedEvent(row, event) }, tx, workMs());
+    const stored = storedEvent(row, event);
+    return workOn(judge(endpoint, stored), { endpoint, event: stored }, tx, workMs());
   });
 }
 

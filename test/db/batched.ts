@@ -2,7 +2,7 @@
  * Batches of claimed events, by hand: so that a test can do something between the claim and the
  * batch, or between the batch and what it left. And what a batch leaves to be seen.
  */
-import { nothingToFetch } from "../local/thin.ts";
+import { nothingToFetch } from "../local/nothing-to-fetch.ts";
 import { onTestFinished } from "vitest";
 import { type Connection, connect } from "../../src/db/connect.ts";
 import { type Endpoints, endpoints as shipped } from "../../src/endpoints.ts";

@@ -1,4 +1,5 @@
 /** The doctor: the API key, the queue, the brake, and whom alerts are told. */
+import type { Endpoints } from "../../src/endpoints.ts";
 import { expect, test } from "vitest";
 import { aDeployment, fails, skips, warns } from "./diagnosing.ts";
 
@@ -80,17 +81,19 @@ test.each([
   expect(await complaints()).toEqual(said);
 });
 
+const THIN_ALONE: Endpoints = {
+  billing: {
+    secrets: "STRIPE_WEBHOOK_SECRET",
+    accounts: "own",
+    handlers: {},
+    thinHandlers: { "v2.core.account.closed": { fetch: "event", handle: () => [] } },
+  },
+};
+
 test("without a key, nobody can be asked for what a thin notification names", async () => {
   const { complaints } = await aDeployment({
     env: { STRIPE_API_KEY: undefined },
-    endpoints: {
-      billing: {
-        secrets: "STRIPE_WEBHOOK_SECRET",
-        accounts: "own",
-        handlers: {},
-        thinHandlers: { "v2.core.account.closed": { fetch: "event", handle: () => [] } },
-      },
-    },
+    endpoints: THIN_ALONE,
   });
   expect(await complaints()).toMatchObject({
     "api key": fails("no thin notification is processed", PUT_KEY),
@@ -99,14 +102,7 @@ test("without a key, nobody can be asked for what a thin notification names", as
 
 test("which thin events should come is said, and that nobody looked", async () => {
   const { complaints } = await aDeployment({
-    endpoints: {
-      billing: {
-        secrets: "STRIPE_WEBHOOK_SECRET",
-        accounts: "own",
-        handlers: {},
-        thinHandlers: { "v2.core.account.closed": { fetch: "event", handle: () => [] } },
-      },
-    },
+    endpoints: THIN_ALONE,
   });
   expect(await complaints()).toEqual({
     "Stripe's thin events of billing": skips("sends v2.core.account.closed"),

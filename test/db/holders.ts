@@ -2,7 +2,7 @@
  * Who holds claims, as a tick does, but one step at a time: so that a test can let two of them, an
  * operator and Stripe meet over the same row.
  */
-import { nothingToFetch } from "../local/thin.ts";
+import { nothingToFetch } from "../local/nothing-to-fetch.ts";
 import { onTestFinished } from "vitest";
 import { type Connection, connect } from "../../src/db/connect.ts";
 import { inOneFlight } from "../../src/db/transaction.ts";

@@ -3,7 +3,7 @@
  * its own, saying what it told its caller.
  */
 import type { Connection } from "../../../src/db/connect.ts";
-import { nothingToFetch } from "../../local/thin.ts";
+import { nothingToFetch } from "../../local/nothing-to-fetch.ts";
 import { claimDue, parkCrashed, release } from "../../../src/inbox/claim.ts";
 import { processClaim, type Processed } from "../../../src/inbox/process.ts";
 import { receiveAsync, type Received, receiveSync } from "../../../src/inbox/receive.ts";
