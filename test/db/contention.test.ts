@@ -134,10 +134,9 @@ test.each(["on", "off"])(
     for (const event of [held, anInvoiceEvent(), anInvoiceEvent()]) await waits(inbox, { event });
     await whileAnother(inbox, async (other) => {
       await other.query(HOLD_INVOICE);
-      expect(await inbox.tick({ PROCESS_BATCH, LOCK_TIMEOUT_MS: "200" })).toMatchObject({
-        processed: 2,
-        failed: 1,
-      });
+      // One lane, lest two share the three, and one of them is left with nobody to be together with.
+      const env = { PROCESS_BATCH, LOCK_TIMEOUT_MS: "200", CONCURRENCY: "1" };
+      expect(await inbox.tick(env)).toMatchObject({ processed: 2, failed: 1 });
     });
     // Together, where that is tried, and apart. Another wait would be in vain as well.
     expect(calls).toBe(PROCESS_BATCH === "on" ? 6 : 3);
