@@ -8,6 +8,19 @@ import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "./run-file.ts";
 import { environmentOf, whyUnreachable } from "./wrangler-config.ts";
 
+const HELP = `Deploys one environment of wrangler.toml, and migrates its database first where it knows it.
+
+  npm run deploy                       production
+  npm run deploy -- --env staging
+
+  --env NAME    an environment of wrangler.toml [production, or CLOUDFLARE_ENV]
+  --dry-run     builds and shows what would be deployed; nothing is migrated
+  --help        this
+
+What else is given goes to wrangler deploy. DATABASE_URL names the database to migrate, as a role
+that may; where it is not set, nothing is migrated.
+Exit status 0 when it is deployed, else 1 or wrangler's.`;
+
 const given = process.argv.slice(2);
 const environment = environmentOf(given, process.env);
 const isDryRun = given.some((flag) => /^--dry-run(?:=|$)/.test(flag) && !flag.endsWith("=false"));
@@ -18,7 +31,8 @@ const config = readConfig(
 );
 
 const why = whyUnreachable(config, isDryRun, environment);
-if (why === null) deploy();
+if (given.includes("--help") || given.includes("-h")) console.log(HELP);
+else if (why === null) deploy();
 else {
   console.error(why);
   process.exitCode = 1;

@@ -15,12 +15,16 @@ export async function postFolder(
   if (files.length === 0) throw new Error(`${folder} holds no .json file`);
   const width = Math.max(...files.map((name) => name.length));
   let good = 0;
+  let ignored = false;
   for (const name of files) {
     const body = readFileSync(join(folder, name), "utf8");
     const answer = await post(endpoint, body);
     if (isSuccess(answer)) good += 1;
+    ignored ||= answer.outcome === "ignored";
     say(`${name.padEnd(width)}  ${typeOf(body).padEnd(36)}  ${answer.status}  ${answer.outcome}`);
   }
+  if (ignored)
+    say("Why one was ignored is in its row (ignored_reason), and in the receiver's log.");
   say(`${good} of ${files.length} files were answered with a 2xx.`);
   return good === files.length;
 }

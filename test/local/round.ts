@@ -141,10 +141,14 @@ async function bringIn(
 /** The endpoints that the Worker serves, as Stripe knows them. */
 export function endpointsOf({ url, secrets }: Pick<Receiver, "url" | "secrets">) {
   const endpoint = (name: EndpointName) => ({
-    url: `${url}/webhooks/stripe/${name}`,
+    url: endpointUrl(url, name),
     secret: secrets[name],
   });
   return { billing: endpoint("billing"), connect: endpoint("connect") };
+}
+
+export function endpointUrl(url: string, name: string): string {
+  return `${url}/webhooks/stripe/${encodeURIComponent(name)}`;
 }
 
 /** No delivery was told that it was processed, and behind an answer there is only one attempt. */

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { type NumberFlag, UsageError, readNumber } from "./flags.ts";
 import { postFolder } from "./folder.ts";
 import { progressOn, roundTable } from "./report.ts";
-import { endpointsOf, playRound } from "./round.ts";
+import { endpointUrl, playRound } from "./round.ts";
 import { findReceiver } from "./run-file.ts";
 import { accountOf, localSettings } from "./settings.ts";
 
@@ -23,6 +23,7 @@ const HELP = `Posts signed Stripe events to a running receiver and audits its bo
   --drop PCT           deliveries that never come, for a sweep to find, where "npm start" or
                        "npm run dev" brings the Stripe API that it asks [10]
   --from DIR           post files instead of a stream
+  --endpoint NAME      where to post them; --secret is its secret [billing]
   --help               this
 
 The books are read from DATABASE_URL, else from the database of the running receiver, as soon as
@@ -39,6 +40,7 @@ const FLAGS = {
   duplicates: { type: "string" },
   drop: { type: "string" },
   from: { type: "string" },
+  endpoint: { type: "string" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -81,9 +83,16 @@ async function main(args: string[]): Promise<boolean> {
     if (!statSync(flags.from, { throwIfNoEntry: false })?.isDirectory()) {
       throw new UsageError(`--from: ${flags.from} is not a folder`);
     }
-    return postFolder(flags.from, endpointsOf(receiver).billing, console.log);
+    const name = flags.endpoint ?? "billing";
+    const known: Partial<Record<string, string>> = receiver.secrets;
+    const secret = flags.secret ?? known[name];
+    if (secret === undefined) {
+      throw new UsageError(`--endpoint: say what signs for ${name}, with --secret`);
+    }
+    return postFolder(flags.from, { url: endpointUrl(url, name), secret }, console.log);
   }
 
+  if (flags.endpoint !== undefined) throw new UsageError("--endpoint goes with --from");
   const databaseUrl = process.env["DATABASE_URL"] ?? running?.databaseUrl;
   if (databaseUrl === undefined) {
     throw new UsageError(

@@ -1,4 +1,5 @@
 /** What wrangler.toml says for whom, and what becomes of it where somebody takes tables out. */
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -85,6 +86,17 @@ test.each([
   const why = whyUnreachable(read(toml, "production"), true);
   if (refusal === null) expect(why).toBeNull();
   else expect(why).toContain(refusal);
+});
+
+test.each(["--help", "-h"])("asked for %s, the deploy tells, and does nothing", (flag) => {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(ROOT, "test/local/deploy.ts"), flag],
+    { encoding: "utf8", env: { ...process.env, DATABASE_URL: "postgres://127.0.0.1:1/none" } },
+  );
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  expect(stdout).toContain("npm run deploy -- --env staging");
+  expect(stdout).not.toContain("Migrating");
 });
 
 test("as it is shipped, it will do on this machine", () => {
