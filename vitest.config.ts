@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { builtinModules } from "node:module";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
@@ -65,6 +66,8 @@ function inWorkerd(name: string, road: "hyperdrive" | "neon", exclude: string[] 
 export default defineConfig({
   test: {
     globalSetup: ["test/local/vitest-setup.ts"],
+    // Much of a test is waiting: of two cores, the default would use one.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     silent: "passed-only",
