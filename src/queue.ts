@@ -2,6 +2,7 @@
  * The queue's door: each message to its consequence, and to its end: acknowledged, or delivered
  * again later. What the queue has given up is parked in the journal.
  */
+import type { Stripe } from "stripe";
 import { type Env, InvalidSetting, readSettings, readStripeApi, type Settings } from "./config.ts";
 import type { Connection } from "./db/connect.ts";
 import { withConnection } from "./db/with-connection.ts";
@@ -15,7 +16,7 @@ import {
   type FindConsequence,
   parkUndelivered,
 } from "./outbox/consume.ts";
-import { createStripe } from "./stripe/api.ts";
+import { apiOf, createStripe } from "./stripe/api.ts";
 
 /** The part of a queue's batch that is used here. */
 export interface Batch {
@@ -58,10 +59,10 @@ export async function consumeBatch(
     if (role === "outbox" && !settings.processing) {
       return batch.retryAll({ delaySeconds: PAUSED_DELAY_SECONDS });
     }
-    const stripe = role === "outbox" ? createStripe(readStripeApi(env)) : null;
+    let stripe: Stripe | undefined;
     const find = consequencesAt(consequences, () => {
-      if (stripe === null) throw new Error("Bug! What was given up is parked, not called.");
-      return stripe;
+      if (role === "undelivered") throw new Error("Bug! What was given up is parked, not called.");
+      return (stripe ??= createStripe(apiOf(() => readStripeApi(env))));
     });
     const deadlineMs = batch.messages.length * MESSAGE_MS;
     await withConnection(settings.database, { deadlineMs, afterwards }, async ({ db }) => {

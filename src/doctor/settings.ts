@@ -135,7 +135,7 @@ function apiKey(endpoints: Endpoints, env: Env): Finding {
     if (asking) {
       return fail(check, "STRIPE_API_KEY is not set: no thin notification is processed", set);
     }
-    return warn(check, "STRIPE_API_KEY is not set: nothing is swept, no consequence follows", set);
+    return warn(check, "STRIPE_API_KEY is not set: nothing is swept, Stripe is told nothing", set);
   }
   return named(check, env, () => {
     const { key } = readStripeApi(env);

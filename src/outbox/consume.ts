@@ -23,7 +23,7 @@ export interface Consequence {
 /**
  * What follows, by the kind of a message: its `event_type`.
  *
- * @param stripe called when a call is to be made.
+ * @param stripe called when a call is to be made: without an API key, it throws, and the call waits.
  * @returns null when nothing follows from this one.
  * @throws for a payload that it cannot read.
  */
@@ -54,6 +54,12 @@ export type Consumed =
   /** To be delivered again. */
   | { readonly outcome: "failed"; readonly error: string; readonly delaySeconds: number }
   | { readonly outcome: "busy"; readonly delaySeconds: number };
+
+/**
+ * Of a call that surely did not happen: a hundred deliveries of its message take 90 hours of the four
+ * days for which a queue keeps it. Of others, Stripe forgets the key long before.
+ */
+const NOT_NOW_CAP_SECONDS = 3_600;
 
 export interface ConsumePolicy {
   readonly timeouts: Timeouts;
@@ -190,7 +196,8 @@ async function makeCall(
       await inOneFlight(db, timeouts, [journal.parkCall(call, code)]);
       return { outcome: "needs_review", error: code };
     }
-    const backoffSeconds = Math.min(backoffCapSeconds, 2 ** deliveries);
+    const longest = kind === "not now" ? NOT_NOW_CAP_SECONDS : 0;
+    const backoffSeconds = Math.min(Math.max(backoffCapSeconds, longest), 2 ** deliveries);
     const delaySeconds = Math.max(backoffSeconds, retryAfterSeconds ?? 0);
     const failure = { code, retryAfterSeconds: delaySeconds, certain: kind === "not now" };
     await inOneFlight(db, timeouts, [journal.recordCallFailure(call, failure)]);

@@ -33,6 +33,20 @@ export function createStripe({ key, url }: StripeApi, fetcher: typeof fetch = fe
 }
 
 /**
+ * Where there is no usable key, whatever asks or tells Stripe waits until there is one: the doctor says
+ * which setting it is.
+ *
+ * @throws CallFailed
+ */
+export function apiOf(read: () => StripeApi): StripeApi {
+  try {
+    return read();
+  } catch {
+    throw new CallFailed("not now", "NoApiKey");
+  }
+}
+
+/**
  * What a failed call means. Stripe answers a repeated key with what it answered first, also with a
  * 500; a 409 says that the same call is under way; a 401 or 403 speaks of our API key, and not of
  * the call, which succeeds once the key is put right.
@@ -56,6 +70,7 @@ export async function callStripe<T extends object>(
 }
 
 function asCallFailed(error: unknown): CallFailed {
+  if (error instanceof CallFailed) return error;
   if (!(error instanceof Stripe.errors.StripeError)) {
     return new CallFailed("uncertain", errorClass(error));
   }

@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 import type { StripeApi } from "../config.ts";
-import { callStripe, createStripe } from "./api.ts";
+import { apiOf, callStripe, createStripe } from "./api.ts";
 import { CallFailed } from "./call-failed.ts";
 import type { VerifiedEvent } from "./verify.ts";
 
@@ -123,15 +123,6 @@ function pathOf(url: string): string {
   const isAsItStands = parsed !== null && parsed.pathname + parsed.search === url;
   if (isAsItStands && /^\/v[12]\//.test(url)) return url;
   throw new CallFailed("refused", "UnusableNotification");
-}
-
-function apiOf(read: () => StripeApi): StripeApi {
-  try {
-    return read();
-  } catch {
-    // It waits until there is one: the doctor and the log say which setting it is.
-    throw new CallFailed("not now", "NoApiKey");
-  }
 }
 
 function assertSameMode({ key }: StripeApi, { livemode }: VerifiedEvent): void {

@@ -115,6 +115,23 @@ test.each([401, 403])(
   },
 );
 
+test.each([
+  [{ status: 401 }, 8, 256],
+  [{ status: 401 }, 12, 3_600],
+  [{ status: 429 }, 12, 3_600],
+  // Nobody knows whether it happened.
+  [{ status: 503 }, 8, 256],
+  [{ status: 503 }, 12, 300],
+])(
+  "a call that is answered with %j at delivery %i is made again after %i s",
+  async (fault, attempts, delaySeconds) => {
+    const outbound = await openOutbound({ api: { fault: () => fault } });
+    await oneSent(outbound);
+    const { queue } = outbound;
+    expect(await outbound.consume(queue.messages, { attempts })).toEqual([{ delaySeconds }]);
+  },
+);
+
 test.each([400, 402, 404])(
   "a call that is answered with %i goes to review at once",
   async (status) => {

@@ -1,5 +1,6 @@
 /** What the queue is told of each message, whatever is wrong with us. */
 import { expect, test } from "vitest";
+import type { ConsequenceTable } from "../../src/outbox/consume.ts";
 import { journalRows, oneSent, openOutbound } from "./outbox.ts";
 
 test("while processing is paused, messages are put off, and no call is made", async () => {
@@ -49,9 +50,48 @@ test("messages of a queue with another name are not taken for ours", async () =>
   expect(outbound.api.calls).toEqual([]);
 });
 
-test("without an API key, messages are delivered again later", async () => {
+test("with an API key that is empty, messages are delivered again later", async () => {
   const outbound = await openOutbound();
   await oneSent(outbound);
   const ends = await outbound.consume(outbound.queue.messages, { env: { STRIPE_API_KEY: "" } });
   expect(ends).toEqual([{ delaySeconds: 30 }]);
+});
+
+const KEYLESS = { STRIPE_API_KEY: undefined };
+
+test("without an API key, what tells Stripe waits, with the reason on record, and then is told", async () => {
+  const outbound = await openOutbound();
+  const key = await oneSent(outbound);
+  const { inbox, queue, api } = outbound;
+  for (const [attempts, delaySeconds] of [
+    [1, 2],
+    [12, 3_600],
+  ] as const) {
+    expect(await outbound.consume(queue.messages, { attempts, env: KEYLESS })).toEqual([
+      { delaySeconds },
+    ]);
+    expect(await journalRows(inbox)).toMatchObject([
+      { key, state: "calling", last_error: "NoApiKey" },
+    ]);
+    await inbox.rows("update call_journal set available_at = now()");
+  }
+  // Nothing can have happened: however late it is, the first call is still to come.
+  expect(await inbox.rows("select first_called_at from call_journal")).toEqual([
+    { first_called_at: null },
+  ]);
+  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ key, state: "done" }]);
+  expect(api.calls).toHaveLength(1);
+});
+
+test("without an API key, what calls somebody else is called", async () => {
+  let calls = 0;
+  const call = () => Promise.resolve(`call ${++calls}`);
+  const consequences: ConsequenceTable = {
+    InvoicePaymentBooked: ({ message_id }) => ({ key: `mail:${message_id}`, call }),
+  };
+  const outbound = await openOutbound({ consequences });
+  await oneSent(outbound);
+  expect(await outbound.consume(outbound.queue.messages, { env: KEYLESS })).toEqual(["ack"]);
+  expect(await journalRows(outbound.inbox)).toMatchObject([{ state: "done", result: "call 1" }]);
 });

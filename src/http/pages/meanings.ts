@@ -55,8 +55,8 @@ const EVENT_REASONS: Readonly<Record<string, Meaning>> = {
     todo: "Bring the endpoint back, or leave them: they stay on record.",
   },
   NoApiKey: {
-    means: "A notification's handler asks Stripe for something, and there is no STRIPE_API_KEY.",
-    todo: "npx wrangler secret put STRIPE_API_KEY: then it is processed by itself.",
+    means: "Stripe is to be asked or told something, and there is no usable STRIPE_API_KEY.",
+    todo: "npx wrangler secret put STRIPE_API_KEY: then it goes on by itself.",
   },
   WrongMode: {
     means: "STRIPE_API_KEY is of Stripe's other mode than the notification.",
