@@ -2,7 +2,7 @@
  * `npm run db:migrate`: brings the database that DATABASE_URL names to the newest migration, a Neon
  * one or any other. drizzle-kit, which makes the migrations, ends without a word when it cannot.
  */
-import { migrateDatabase } from "../db/migrate.ts";
+import { migrateDatabase, MigrationFailed } from "../db/migrate.ts";
 import { hostOf, migrationUrl } from "../db/migration-url.ts";
 import { complain, Usage } from "./command.ts";
 
@@ -27,6 +27,8 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  complain(error, HELP);
+  const failed = error instanceof MigrationFailed;
+  if (failed) console.error(error.message);
+  complain(failed ? error.cause : error, HELP);
   process.exitCode = 1;
 }

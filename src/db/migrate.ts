@@ -3,14 +3,31 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { Client } from "pg";
+import journal from "../../drizzle/meta/_journal.json" with { type: "json" };
+import { sqlStateOf } from "./postgres-errors.ts";
 import { CannotConnect } from "./unavailable.ts";
 
 const FOLDER = join(fileURLToPath(import.meta.url), "../../../drizzle");
 /** A database of Neon's that sleeps takes some seconds to wake. */
 const CONNECT_WITHIN_MS = 30_000;
-
 /** Any number will do, where nobody else takes the same one. */
 const LOCK = 7_264_118_340;
+/** drizzle-orm's, so that its own tools can go on from here. */
+const APPLIED = "drizzle.__drizzle_migrations";
+
+/** One could not be applied, and so none was; the cause is Postgres's error. */
+export class MigrationFailed extends Error {
+  override readonly name = "MigrationFailed";
+
+  constructor(when: number, cause: unknown) {
+    const tag = journal.entries.find((entry) => entry.when === when)?.tag;
+    super(
+      `drizzle/${tag}.sql cannot be applied, and nothing was. If all of it was applied by hand, say so: ` +
+        `insert into ${APPLIED} (hash, created_at) values ('by hand', ${when})`,
+      { cause },
+    );
+  }
+}
 
 /**
  * All migrations that are missing, in one transaction; whoever migrates at the same time waits.
@@ -19,7 +36,7 @@ const LOCK = 7_264_118_340;
  * all others: the older of two that were merged, or all of ours where another project's are newer.
  *
  * @param url as `migrationUrl` makes it.
- * @throws DatabaseUnavailable
+ * @throws DatabaseUnavailable, MigrationFailed
  */
 export async function migrateDatabase(url: string): Promise<void> {
   const client = await open(url).catch((cause: unknown) => {
@@ -33,26 +50,38 @@ export async function migrateDatabase(url: string): Promise<void> {
 }
 
 async function applyMissing(client: Client): Promise<void> {
-  const migrations = readMigrationFiles({ migrationsFolder: FOLDER });
-  await client.query("begin");
+  // What others committed while we waited for the lock must be seen behind it.
+  await client.query("begin isolation level read committed");
   await client.query(`select pg_advisory_xact_lock(${LOCK})`);
-  // As drizzle-orm has them: its own tools go on from here.
-  await client.query("create schema if not exists drizzle");
-  await client.query(`create table if not exists drizzle.__drizzle_migrations
-    (id serial primary key, hash text not null, created_at bigint)`);
-  const { rows } = await client.query<{ created_at: string }>(
-    "select created_at from drizzle.__drizzle_migrations",
-  );
-  const applied = new Set(rows.map((row) => Number(row.created_at)));
-  for (const { sql, hash, folderMillis } of migrations) {
-    if (applied.has(folderMillis)) continue;
-    for (const statement of sql) await client.query(statement);
-    await client.query(
-      "insert into drizzle.__drizzle_migrations (hash, created_at) values ($1, $2)",
-      [hash, folderMillis],
-    );
+  const applied = await readApplied(client);
+  for (const { sql, hash, folderMillis: when } of readMigrationFiles({
+    migrationsFolder: FOLDER,
+  })) {
+    if (applied.has(when)) continue;
+    try {
+      for (const statement of sql) await client.query(statement);
+    } catch (error) {
+      throw sqlStateOf(error) === null ? error : new MigrationFailed(when, error);
+    }
+    await client.query(`insert into ${APPLIED} (hash, created_at) values ($1, $2)`, [hash, when]);
   }
   await client.query("commit");
+}
+
+/** By their times, in epoch milliseconds. */
+async function readApplied(client: Client): Promise<ReadonlySet<number>> {
+  const asked = await client.query<{ there: boolean }>(
+    `select to_regclass('${APPLIED}') is not null as there`,
+  );
+  // Both would ask for the privilege to make one, also where it is there.
+  if (asked.rows[0]?.there !== true) {
+    await client.query("create schema if not exists drizzle");
+    await client.query(
+      `create table ${APPLIED} (id serial primary key, hash text not null, created_at bigint)`,
+    );
+  }
+  const { rows } = await client.query<{ created_at: string }>(`select created_at from ${APPLIED}`);
+  return new Set(rows.map((row) => Number(row.created_at)));
 }
 
 /** Making one reads the files that the URL names. */

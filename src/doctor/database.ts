@@ -37,7 +37,7 @@ async function migrations(db: Connection): Promise<Finding> {
       return warn(
         check,
         "the database has migrations that this deployment does not know",
-        "Deploy the version that they belong to",
+        "Deploy the version that they belong to, unless they are another project's",
       );
     }
     return ok(check, `all ${journal.entries.length} are applied`);

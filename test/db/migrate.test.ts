@@ -1,6 +1,5 @@
 /** `npm run db:migrate`, as it is typed: which database it takes, and what it says of one it cannot. */
 import { expect, inject, test } from "vitest";
-import { migrateDatabase } from "../../src/db/migrate.ts";
 import { migrationUrl } from "../../src/db/migration-url.ts";
 import { createDatabase } from "../local/databases.ts";
 import { startProxy } from "../local/proxy.ts";
@@ -34,29 +33,6 @@ test("an empty database is migrated, and once is enough", async () => {
   for (const run of [1, 2])
     expect(await migrate(url.href), `run ${run}`).toMatchObject({ status: 0 });
   expect(await query(url.href.replace(url.search, ""), "select from webhook_inbox")).toEqual([]);
-});
-
-test("what is missing is applied, also where another's is newer: a branch's, or another project's", async () => {
-  const url = await emptyDatabase();
-  await query(url.href, "create schema drizzle");
-  await query(
-    url.href,
-    `create table drizzle.__drizzle_migrations
-      (id serial primary key, hash text not null, created_at bigint)`,
-  );
-  const newer = Date.now() + 10 * 365 * 86_400_000;
-  await query(
-    url.href,
-    `insert into drizzle.__drizzle_migrations (hash, created_at) values ('another', ${newer})`,
-  );
-  expect(await migrate(url.href)).toMatchObject({ status: 0 });
-  expect(await query(url.href, "select from webhook_inbox")).toEqual([]);
-});
-
-test("two at the same time are one after the other", async () => {
-  const url = await emptyDatabase();
-  const both = [migrateDatabase(url.href), migrateDatabase(url.href)];
-  expect(await Promise.allSettled(both)).toMatchObject(both.map(() => ({ status: "fulfilled" })));
 });
 
 test("a password that is right is taken; one that is wrong is said to be, and not said", async () => {
