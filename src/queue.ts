@@ -44,8 +44,6 @@ const FIRST_FAULT_DELAY_SECONDS = 30;
 const LONGEST_FAULT_DELAY_SECONDS = 3_600;
 /** While processing is paused. */
 const PAUSED_DELAY_SECONDS = 900;
-/** https://developers.cloudflare.com/queues/platform/limits/ */
-const LONGEST_DELAY_SECONDS = 43_200;
 
 export async function consumeBatch(
   consequences: ConsequenceTable,
@@ -105,7 +103,7 @@ async function consumeOne(
       ? await parkUndelivered(db, message.body, find, timeouts)
       : await consume(db, message.body, message.attempts, find, policy);
   if ("delaySeconds" in consumed) {
-    message.retry({ delaySeconds: Math.min(consumed.delaySeconds, LONGEST_DELAY_SECONDS) });
+    message.retry({ delaySeconds: consumed.delaySeconds });
   } else message.ack();
   log(levelOf(consumed), "message", {
     ...messageId(message.body),

@@ -56,10 +56,10 @@ export type Consumed =
   | { readonly outcome: "busy"; readonly delaySeconds: number };
 
 /**
- * Of a call that surely did not happen: a hundred deliveries of its message take 90 hours of the four
- * days for which a queue keeps it. Of others, Stripe forgets the key long before.
+ * A hundred deliveries then end before the four days for which a queue keeps a message: what it gives
+ * up goes to review, what it has kept for too long vanishes.
  */
-const NOT_NOW_CAP_SECONDS = 3_600;
+const LONGEST_DELAY_SECONDS = 3_300;
 
 export interface ConsumePolicy {
   readonly timeouts: Timeouts;
@@ -142,7 +142,9 @@ function findConsequence(
 ): Consequence | "unreadable" | null {
   try {
     return find(message);
-  } catch {
+  } catch (error) {
+    // There is no API, and nothing wrong with the message.
+    if (error instanceof CallFailed) throw error;
     return "unreadable";
   }
 }
@@ -196,10 +198,12 @@ async function makeCall(
       await inOneFlight(db, timeouts, [journal.parkCall(call, code)]);
       return { outcome: "needs_review", error: code };
     }
-    const longest = kind === "not now" ? NOT_NOW_CAP_SECONDS : 0;
-    const backoffSeconds = Math.min(Math.max(backoffCapSeconds, longest), 2 ** deliveries);
-    const delaySeconds = Math.max(backoffSeconds, retryAfterSeconds ?? 0);
-    const failure = { code, retryAfterSeconds: delaySeconds, certain: kind === "not now" };
+    // Where nothing can have happened, Stripe knows no key that it could forget meanwhile.
+    const isInNoHurry = kind === "no access" && call.first;
+    const cap = isInNoHurry ? LONGEST_DELAY_SECONDS : backoffCapSeconds;
+    const wanted = Math.max(Math.min(cap, 2 ** deliveries), retryAfterSeconds ?? 0);
+    const delaySeconds = Math.min(wanted, LONGEST_DELAY_SECONDS);
+    const failure = { code, retryAfterSeconds: delaySeconds, certain: kind !== "uncertain" };
     await inOneFlight(db, timeouts, [journal.recordCallFailure(call, failure)]);
     return { outcome: "failed", error: code, delaySeconds };
   }

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { Stripe } from "stripe";
-import type { StripeApi } from "../config.ts";
+import { InvalidSetting, type StripeApi } from "../config.ts";
 import { errorClass } from "../log.ts";
 import { CallFailed } from "./call-failed.ts";
 
@@ -33,16 +33,17 @@ export function createStripe({ key, url }: StripeApi, fetcher: typeof fetch = fe
 }
 
 /**
- * Where there is no usable key, whatever asks or tells Stripe waits until there is one: the doctor says
- * which setting it is.
+ * Where there is no key, whatever asks or tells Stripe waits until there is one.
  *
  * @throws CallFailed
  */
 export function apiOf(read: () => StripeApi): StripeApi {
   try {
     return read();
-  } catch {
-    throw new CallFailed("not now", "NoApiKey");
+  } catch (error) {
+    if (!(error instanceof InvalidSetting)) throw error;
+    const isMissing = error.setting === "STRIPE_API_KEY";
+    throw new CallFailed("no access", isMissing ? "NoApiKey" : "InvalidSetting");
   }
 }
 
@@ -78,8 +79,10 @@ function asCallFailed(error: unknown): CallFailed {
   const { statusCode: status, headers } = error;
   const code = `Stripe:${status}`;
   const retryAfterSeconds = readRetryAfter(headers?.["retry-after"]);
-  if ([401, 403, 429].includes(status))
-    return new CallFailed("not now", code, { retryAfterSeconds });
+  if (status === 401 || status === 403) {
+    return new CallFailed("no access", code, { retryAfterSeconds });
+  }
+  if (status === 429) return new CallFailed("not now", code, { retryAfterSeconds });
   if (status >= 500 || status === 409) {
     return new CallFailed("uncertain", code, { retryAfterSeconds });
   }

@@ -6,9 +6,10 @@ export class CallFailed extends Error {
   /**
    * - `refused`: it can never succeed as it is.
    * - `not now`: nothing happened, and it may succeed later.
+   * - `no access`: nothing happened, nor will it before our settings are put right.
    * - `uncertain`: it may have happened.
    */
-  readonly kind: "refused" | "not now" | "uncertain";
+  readonly kind: "refused" | "not now" | "no access" | "uncertain";
   /** How long the other side wants to be left alone; null: it does not say. */
   readonly retryAfterSeconds: number | null;
 

@@ -91,7 +91,7 @@ test("Retry-After is honoured", async () => {
 
 test.each([
   [0, 2],
-  [99_999_999, 3_600],
+  [99_999_999, 3_300],
 ])("Retry-After of %i s is a delay of %i s", async (retryAfterSeconds, delaySeconds) => {
   const outbound = await openOutbound({
     api: { fault: () => ({ status: 429, retryAfterSeconds }) },
@@ -117,9 +117,8 @@ test.each([401, 403])(
 
 test.each([
   [{ status: 401 }, 8, 256],
-  [{ status: 401 }, 12, 3_600],
-  [{ status: 429 }, 12, 3_600],
-  // Nobody knows whether it happened.
+  [{ status: 401 }, 12, 3_300],
+  [{ status: 429 }, 12, 300],
   [{ status: 503 }, 8, 256],
   [{ status: 503 }, 12, 300],
 ])(
@@ -131,6 +130,17 @@ test.each([
     expect(await outbound.consume(queue.messages, { attempts })).toEqual([{ delaySeconds }]);
   },
 );
+
+test("a refused API key is no reason to wait longer where the call may have happened before", async () => {
+  const outbound = await openOutbound({
+    api: { fault: ({ n }) => ({ status: n === 1 ? 503 : 401 }) },
+  });
+  await oneSent(outbound);
+  const { inbox, queue } = outbound;
+  await outbound.consume(queue.messages);
+  await inbox.rows("update call_journal set available_at = now()");
+  expect(await outbound.consume(queue.messages, { attempts: 12 })).toEqual([{ delaySeconds: 300 }]);
+});
 
 test.each([400, 402, 404])(
   "a call that is answered with %i goes to review at once",

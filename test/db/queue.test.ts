@@ -1,5 +1,6 @@
 /** What the queue is told of each message, whatever is wrong with us. */
 import { expect, test } from "vitest";
+import { meaningOfMessageReason } from "../../src/http/pages/meanings.ts";
 import type { ConsequenceTable } from "../../src/outbox/consume.ts";
 import { journalRows, oneSent, openOutbound } from "./outbox.ts";
 
@@ -24,12 +25,12 @@ test.each([
   ]);
 });
 
-test("no delay is longer than a queue takes", async () => {
+test("no delay is so long that a hundred of them outlast a queue's four days", async () => {
   const outbound = await openOutbound({ api: { fault: () => ({ status: 503 }) } });
   await oneSent(outbound);
   const env = { BACKOFF_CAP_SECONDS: "86400" };
   expect(await outbound.consume(outbound.queue.messages, { attempts: 20, env })).toEqual([
-    { delaySeconds: 43_200 },
+    { delaySeconds: 3_300 },
   ]);
 });
 
@@ -65,7 +66,7 @@ test("without an API key, what tells Stripe waits, with the reason on record, an
   const { inbox, queue, api } = outbound;
   for (const [attempts, delaySeconds] of [
     [1, 2],
-    [12, 3_600],
+    [12, 3_300],
   ] as const) {
     expect(await outbound.consume(queue.messages, { attempts, env: KEYLESS })).toEqual([
       { delaySeconds },
@@ -82,6 +83,34 @@ test("without an API key, what tells Stripe waits, with the reason on record, an
   expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
   expect(await journalRows(inbox)).toMatchObject([{ key, state: "done" }]);
   expect(api.calls).toHaveLength(1);
+});
+
+test.each([
+  [{ ...KEYLESS }, "NoApiKey"],
+  [{ STRIPE_API_URL: "ftp://127.0.0.1", SWEEP_INTERVAL_MINUTES: "0" }, "InvalidSetting"],
+])("with %j, a call that the queue gives up is parked as %s", async (env, code) => {
+  const outbound = await openOutbound();
+  await oneSent(outbound);
+  const { inbox, queue } = outbound;
+  await outbound.consume(queue.messages, { env });
+  await inbox.rows("update call_journal set available_at = now()");
+  expect(await outbound.consume(queue.messages, { undelivered: true, env })).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: code }]);
+  expect(meaningOfMessageReason(code).means).toContain("did not happen");
+});
+
+test("without an API key, a consequence that asks for Stripe too early is not taken for unreadable", async () => {
+  const consequences: ConsequenceTable = {
+    InvoicePaymentBooked: ({ message_id }, stripe) => {
+      const { customers } = stripe();
+      return { key: `eager:${message_id}`, call: async () => (await customers.list()).object };
+    },
+  };
+  const outbound = await openOutbound({ consequences });
+  await oneSent(outbound);
+  const ends = await outbound.consume(outbound.queue.messages, { env: KEYLESS });
+  expect(ends).toEqual([{ delaySeconds: 30 }]);
+  expect(await journalRows(outbound.inbox)).toEqual([]);
 });
 
 test("without an API key, what calls somebody else is called", async () => {

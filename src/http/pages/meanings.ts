@@ -55,8 +55,12 @@ const EVENT_REASONS: Readonly<Record<string, Meaning>> = {
     todo: "Bring the endpoint back, or leave them: they stay on record.",
   },
   NoApiKey: {
-    means: "Stripe is to be asked or told something, and there is no usable STRIPE_API_KEY.",
-    todo: "npx wrangler secret put STRIPE_API_KEY: then it goes on by itself.",
+    means: "A notification's handler asks Stripe for something, and there is no STRIPE_API_KEY.",
+    todo: "npx wrangler secret put STRIPE_API_KEY: then it is processed by itself.",
+  },
+  InvalidSetting: {
+    means: "STRIPE_API_URL is no address of an API.",
+    todo: "Put it right, or take it out: then it is processed by itself.",
   },
   WrongMode: {
     means: "STRIPE_API_KEY is of Stripe's other mode than the notification.",
@@ -154,6 +158,14 @@ const MESSAGE_REASONS: Readonly<Record<string, Meaning>> = {
   Unreadable: {
     means: "This version of the Worker does not know the kind of its message.",
     todo: "Deploy one that does, and have it sent again.",
+  },
+  NoApiKey: {
+    means: "There was no STRIPE_API_KEY to make the call with. It did not happen.",
+    todo: "npx wrangler secret put STRIPE_API_KEY, and have them sent again.",
+  },
+  InvalidSetting: {
+    means: "STRIPE_API_URL is no address of an API. The call did not happen.",
+    todo: "Put it right, or take it out, and have them sent again.",
   },
   MessageTooLarge: {
     means: "It is larger than a queue takes.",
