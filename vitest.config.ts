@@ -66,8 +66,8 @@ function inWorkerd(name: string, road: "hyperdrive" | "neon", exclude: string[] 
 export default defineConfig({
   test: {
     globalSetup: ["test/local/vitest-setup.ts"],
-    // Much of a test is waiting: of two cores, the default would use one.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Much of a test is waiting. Of two cores, the default would use one.
+    ...(availableParallelism() === 2 ? { maxWorkers: 2 } : {}),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     silent: "passed-only",

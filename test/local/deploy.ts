@@ -6,39 +6,41 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "./run-file.ts";
-import { environmentOf, whyUnreachable } from "./wrangler-config.ts";
+import { environmentOf, isAskedForHelp, whyUnreachable } from "./wrangler-config.ts";
 
 const HELP = `Deploys one environment of wrangler.toml, and migrates its database first where it knows it.
 
   npm run deploy                       production
   npm run deploy -- --env staging
 
-  --env NAME    an environment of wrangler.toml [production, or CLOUDFLARE_ENV]
-  --dry-run     builds and shows what would be deployed; nothing is migrated
-  --help        this
+  --env, -e NAME  an environment of wrangler.toml [CLOUDFLARE_ENV, else production;
+                  in Workers Builds, the top level]
+  --dry-run       builds and shows what would be deployed; nothing is migrated
+  --help          this
 
 What else is given goes to wrangler deploy. DATABASE_URL names the database to migrate, as a role
 that may; where it is not set, nothing is migrated.
 Exit status 0 when it is deployed, else 1 or wrangler's.`;
 
 const given = process.argv.slice(2);
-const environment = environmentOf(given, process.env);
-const isDryRun = given.some((flag) => /^--dry-run(?:=|$)/.test(flag) && !flag.endsWith("=false"));
-const name = environment === "" ? "the top level" : environment;
-const config = readConfig(
-  { config: join(ROOT, "wrangler.toml"), ...(environment === "" ? {} : { env: environment }) },
-  { hideWarnings: true },
-);
+if (isAskedForHelp(given)) console.log(HELP);
+else main();
 
-const why = whyUnreachable(config, isDryRun, environment);
-if (given.includes("--help") || given.includes("-h")) console.log(HELP);
-else if (why === null) deploy();
-else {
+function main(): void {
+  const environment = environmentOf(given, process.env);
+  const isDryRun = given.some((flag) => /^--dry-run(?:=|$)/.test(flag) && !flag.endsWith("=false"));
+  const config = readConfig(
+    { config: join(ROOT, "wrangler.toml"), ...(environment === "" ? {} : { env: environment }) },
+    { hideWarnings: true },
+  );
+  const why = whyUnreachable(config, isDryRun, environment);
+  if (why === null) return deploy(environment, isDryRun);
   console.error(why);
   process.exitCode = 1;
 }
 
-function deploy(): void {
+function deploy(environment: string, isDryRun: boolean): void {
+  const name = environment === "" ? "the top level" : environment;
   if (isDryRun) console.log("A dry run: nothing is migrated.");
   else if (process.env["DATABASE_URL"]) {
     const host = URL.parse(process.env["DATABASE_URL"])?.hostname ?? "a database";

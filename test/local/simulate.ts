@@ -14,7 +14,7 @@ const HELP = `Posts signed Stripe events to a running receiver and audits its bo
   npm run simulate -- --from DIR       each JSON file of a folder as an event, once
 
   --url URL            the receiver [the running one, else http://127.0.0.1:8787]
-  --secret SECRET      signing secret of /webhooks/stripe/billing
+  --secret SECRET      signing secret of /webhooks/stripe/billing, or of --endpoint
   --connect-secret S   signing secret of /webhooks/stripe/connect
   --seed N             repeats a stream [random]
   --invoices N         length of the stream [200]
@@ -23,7 +23,7 @@ const HELP = `Posts signed Stripe events to a running receiver and audits its bo
   --drop PCT           deliveries that never come, for a sweep to find, where "npm start" or
                        "npm run dev" brings the Stripe API that it asks [10]
   --from DIR           post files instead of a stream
-  --endpoint NAME      where to post them; --secret is its secret [billing]
+  --endpoint NAME      which endpoint they are posted to [billing]
   --help               this
 
 The books are read from DATABASE_URL, else from the database of the running receiver, as soon as
@@ -84,8 +84,8 @@ async function main(args: string[]): Promise<boolean> {
       throw new UsageError(`--from: ${flags.from} is not a folder`);
     }
     const name = flags.endpoint ?? "billing";
-    const known: Partial<Record<string, string>> = receiver.secrets;
-    const secret = flags.secret ?? known[name];
+    const known = new Map<string, string>(Object.entries(receiver.secrets));
+    const secret = flags.secret ?? known.get(name);
     if (secret === undefined) {
       throw new UsageError(`--endpoint: say what signs for ${name}, with --secret`);
     }

@@ -6,7 +6,12 @@ import { isAbsolute, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "./run-file.ts";
-import { environmentOf, whyUnreachable, withLocalDatabase } from "./wrangler-config.ts";
+import {
+  environmentOf,
+  isAskedForHelp,
+  whyUnreachable,
+  withLocalDatabase,
+} from "./wrangler-config.ts";
 
 const SHIPPED = readFileSync(join(ROOT, "wrangler.toml"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "wrangler-config-"));
@@ -86,6 +91,11 @@ test.each([
   const why = whyUnreachable(read(toml, "production"), true);
   if (refusal === null) expect(why).toBeNull();
   else expect(why).toContain(refusal);
+});
+
+test("a message is no call for help", () => {
+  expect(isAskedForHelp(["--message", "-h"])).toBe(false);
+  expect(isAskedForHelp(["--env", "staging", "--message", "first", "--help"])).toBe(true);
 });
 
 test.each(["--help", "-h"])("asked for %s, the deploy tells, and does nothing", (flag) => {

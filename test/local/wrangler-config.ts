@@ -47,6 +47,20 @@ export function whyUnreachable(
   return null;
 }
 
+/** Help itself, and not what stands behind another flag. */
+export function isAskedForHelp(flags: readonly string[]): boolean {
+  const { values } = parseArgs({
+    args: [...flags],
+    options: {
+      help: { type: "boolean", short: "h" },
+      message: { type: "string" },
+      tag: { type: "string" },
+    },
+    strict: false,
+  });
+  return values.help === true;
+}
+
 /**
  * Which environment is meant: `--env`, else CLOUDFLARE_ENV, else production; the top level, "", where
  * Workers Builds deploys what the button made, and has put its ids in there.
