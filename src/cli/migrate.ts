@@ -27,8 +27,7 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  const failed = error instanceof MigrationFailed;
-  if (failed) console.error(error.message);
-  complain(failed ? error.cause : error, HELP);
+  if (error instanceof MigrationFailed) console.error(error.message);
+  else complain(error, HELP);
   process.exitCode = 1;
 }

@@ -15,14 +15,20 @@ const LOCK = 7_264_118_340;
 /** drizzle-orm's, so that its own tools can go on from here. */
 const APPLIED = "drizzle.__drizzle_migrations";
 
+/** What Postgres says of syntax, names and privileges; of anything else, it may repeat data. */
+const OF_NAMES_ALONE = /^42/;
+
 /** One could not be applied, and so none was; the cause is Postgres's error. */
 export class MigrationFailed extends Error {
   override readonly name = "MigrationFailed";
 
-  constructor(when: number, cause: unknown) {
+  constructor(when: number, sqlState: string, cause: unknown) {
     const tag = journal.entries.find((entry) => entry.when === when)?.tag;
+    const said =
+      cause instanceof Error && OF_NAMES_ALONE.test(sqlState) ? `: ${cause.message}` : "";
     super(
-      `drizzle/${tag}.sql cannot be applied, and nothing was. If all of it was applied by hand, say so: ` +
+      `drizzle/${tag}.sql cannot be applied (SQLSTATE ${sqlState}${said}). Nothing was.\n` +
+        `If all of it is there, applied by hand, say so: ` +
         `insert into ${APPLIED} (hash, created_at) values ('by hand', ${when})`,
       { cause },
     );
@@ -50,9 +56,7 @@ export async function migrateDatabase(url: string): Promise<void> {
 }
 
 async function applyMissing(client: Client): Promise<void> {
-  // What others committed while we waited for the lock must be seen behind it.
-  await client.query("begin isolation level read committed");
-  await client.query(`select pg_advisory_xact_lock(${LOCK})`);
+  await begin(client);
   const applied = await readApplied(client);
   for (const { sql, hash, folderMillis: when } of readMigrationFiles({
     migrationsFolder: FOLDER,
@@ -61,11 +65,18 @@ async function applyMissing(client: Client): Promise<void> {
     try {
       for (const statement of sql) await client.query(statement);
     } catch (error) {
-      throw sqlStateOf(error) === null ? error : new MigrationFailed(when, error);
+      const sqlState = sqlStateOf(error);
+      throw sqlState === null ? error : new MigrationFailed(when, sqlState, error);
     }
     await client.query(`insert into ${APPLIED} (hash, created_at) values ($1, $2)`, [hash, when]);
   }
   await client.query("commit");
+}
+
+async function begin(client: Client): Promise<void> {
+  // What others committed while we waited for the lock must be seen behind it.
+  await client.query("begin isolation level read committed");
+  await client.query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
 /** By their times, in epoch milliseconds. */
@@ -79,6 +90,9 @@ async function readApplied(client: Client): Promise<ReadonlySet<number>> {
     await client.query(
       `create table ${APPLIED} (id serial primary key, hash text not null, created_at bigint)`,
     );
+    // To stay, whatever becomes of the migrations: a person may have to write into it.
+    await client.query("commit");
+    await begin(client);
   }
   const { rows } = await client.query<{ created_at: string }>(`select created_at from ${APPLIED}`);
   return new Set(rows.map((row) => Number(row.created_at)));

@@ -57,21 +57,31 @@ test("one is applied that came behind a newer one of ours, and no other again", 
 });
 
 test("one that cannot be applied leaves none behind, and says which, and how it is skipped", async () => {
-  const { url, rows, migrate, applied } = await openDatabase();
+  const { rows, migrate, applied } = await openDatabase();
   await rows("create view sweep_runs as select 1 as one");
   const { status, text } = await migrate();
   expect(status).toBe(1);
-  expect(text).toContain("drizzle/0003_sweeps.sql cannot be applied, and nothing was");
-  expect(text).toContain("42P07");
+  expect(text).toContain(
+    'drizzle/0003_sweeps.sql cannot be applied (SQLSTATE 42P07: relation "sweep_runs" already exists)',
+  );
   expect(await rows("select to_regclass('webhook_inbox') as inbox")).toEqual([{ inbox: null }]);
+  expect(await applied()).toEqual([]);
+});
 
-  await rows("drop view sweep_runs");
+test.each([
+  ["is not on record", `delete from ${APPLIED} where created_at = ${second?.when}`],
+  ["lost its record with all others", "drop schema drizzle cascade"],
+])("one that was applied and %s is skipped as the command says", async (_, forget) => {
+  const { url, rows, migrate, applied } = await openDatabase();
   await migrateDatabase(url);
-  await rows(`delete from ${APPLIED} where created_at = ${second?.when}`);
-  const again = await migrate();
-  expect(again).toMatchObject({ status: 1 });
-  await rows(/insert into .+/.exec(again.text)?.[0] ?? "");
-  expect(await migrate()).toMatchObject({ status: 0 });
+  await rows(forget);
+  let ran = await migrate();
+  expect(ran.status).toBe(1);
+  for (let turn = 0; turn < journal.entries.length && ran.status !== 0; turn++) {
+    await rows(/insert into .+/.exec(ran.text)?.[0] ?? "");
+    ran = await migrate();
+  }
+  expect(ran.status).toBe(0);
   expect(await applied()).toEqual(ALL);
 });
 
