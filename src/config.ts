@@ -289,9 +289,10 @@ export interface StripeApi {
   readonly url: URL | null;
 }
 
-/** Without one, nothing is asked or told; one that is there must be usable. */
+/** Without one, or with an empty one, Stripe is asked and told nothing; deliveries need none. */
 export function hasStripeApiKey(env: Env): boolean {
-  return env["STRIPE_API_KEY"] !== undefined;
+  const key = env["STRIPE_API_KEY"];
+  return key !== undefined && !(typeof key === "string" && key.trim() === "");
 }
 
 /** @throws InvalidSetting */

@@ -51,39 +51,34 @@ test("messages of a queue with another name are not taken for ours", async () =>
   expect(outbound.api.calls).toEqual([]);
 });
 
-test("with an API key that is empty, messages are delivered again later", async () => {
-  const outbound = await openOutbound();
-  await oneSent(outbound);
-  const ends = await outbound.consume(outbound.queue.messages, { env: { STRIPE_API_KEY: "" } });
-  expect(ends).toEqual([{ delaySeconds: 30 }]);
-});
-
 const KEYLESS = { STRIPE_API_KEY: undefined };
 
-test("without an API key, what tells Stripe waits, with the reason on record, and then is told", async () => {
-  const outbound = await openOutbound();
-  const key = await oneSent(outbound);
-  const { inbox, queue, api } = outbound;
-  for (const [attempts, delaySeconds] of [
-    [1, 2],
-    [12, 3_300],
-  ] as const) {
-    expect(await outbound.consume(queue.messages, { attempts, env: KEYLESS })).toEqual([
-      { delaySeconds },
+test.each([undefined, "", " "])(
+  "with `%s` for an API key, what tells Stripe waits, with the reason on record, and then is told",
+  async (apiKey) => {
+    const env = { STRIPE_API_KEY: apiKey };
+    const outbound = await openOutbound({ env });
+    const key = await oneSent(outbound);
+    const { inbox, queue, api } = outbound;
+    for (const [attempts, delaySeconds] of [
+      [1, 2],
+      [12, 3_300],
+    ] as const) {
+      expect(await outbound.consume(queue.messages, { attempts, env })).toEqual([{ delaySeconds }]);
+      expect(await journalRows(inbox)).toMatchObject([
+        { key, state: "calling", last_error: "NoApiKey" },
+      ]);
+      await inbox.rows("update call_journal set available_at = now()");
+    }
+    // Nothing can have happened: however late it is, the first call is still to come.
+    expect(await inbox.rows("select first_called_at from call_journal")).toEqual([
+      { first_called_at: null },
     ]);
-    expect(await journalRows(inbox)).toMatchObject([
-      { key, state: "calling", last_error: "NoApiKey" },
-    ]);
-    await inbox.rows("update call_journal set available_at = now()");
-  }
-  // Nothing can have happened: however late it is, the first call is still to come.
-  expect(await inbox.rows("select first_called_at from call_journal")).toEqual([
-    { first_called_at: null },
-  ]);
-  expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
-  expect(await journalRows(inbox)).toMatchObject([{ key, state: "done" }]);
-  expect(api.calls).toHaveLength(1);
-});
+    expect(await outbound.consume(queue.messages)).toEqual(["ack"]);
+    expect(await journalRows(inbox)).toMatchObject([{ key, state: "done" }]);
+    expect(api.calls).toHaveLength(1);
+  },
+);
 
 test.each([
   [{ ...KEYLESS }, "NoApiKey"],

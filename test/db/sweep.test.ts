@@ -166,6 +166,7 @@ test("two ticks at once walk together or in turn, and store each event once", as
 
 test.each([
   ["no API key is set", { STRIPE_API_KEY: undefined }],
+  ["the API key is empty", { STRIPE_API_KEY: "" }],
   ["it is switched off", { SWEEP_INTERVAL_MINUTES: "0" }],
 ])("nothing is swept where %s", async (_, env) => {
   const { inbox, api, happened } = await openReconciled({ env });

@@ -1,6 +1,7 @@
 /** Posts the JSON files of a folder as signed events, one after the other, a line for each. */
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { UsageError } from "./flags.ts";
 import { type Endpoint, isSuccess, post } from "./deliver.ts";
 
 /** True when every file was answered 2xx. The bytes are posted as they are in the file. */
@@ -12,7 +13,7 @@ export async function postFolder(
   const files = readdirSync(folder)
     .filter((name) => name.endsWith(".json"))
     .toSorted();
-  if (files.length === 0) throw new Error(`${folder} holds no .json file`);
+  if (files.length === 0) throw new UsageError(`--from: ${folder} holds no .json file`);
   const width = Math.max(...files.map((name) => name.length));
   let good = 0;
   let ignored = false;

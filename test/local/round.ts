@@ -17,7 +17,7 @@ export interface RoundOptions {
   readonly duplicatesPercent: number;
   /** How many database connections to cut under way. */
   readonly cuts: number;
-  /** How many deliveries never come, for a sweep to find; where there is no fake API, all come. */
+  /** How many deliveries never come, for a sweep to find; where none looks at a fake API, all come. */
   readonly dropsPercent: number;
   readonly signal?: AbortSignal;
   readonly onWait?: AuditOptions["onWait"];
@@ -55,8 +55,8 @@ export async function playRound(receiver: Receiver, options: RoundOptions): Prom
     begin: Math.floor(Date.now() / 1000) - DAYS_BACK_SECONDS,
   });
   const random = new Random(seed);
-  const { apiUrl } = receiver;
-  const dropped = chooseDropped(stream, random, apiUrl === null ? 0 : options.dropsPercent);
+  const isSwept = receiver.apiUrl !== null && receiver.sweeps;
+  const dropped = chooseDropped(stream, random, isSwept ? options.dropsPercent : 0);
   const planned = planDeliveries(
     stream.filter((sent) => !dropped.has(keyOf(sent))),
     random,

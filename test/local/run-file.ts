@@ -22,6 +22,8 @@ const Receiver = v.object({
   livemode: v.nullable(v.boolean()),
   /** The fake Stripe API that the Worker calls; null when it calls another one, or none. */
   apiUrl: v.nullable(v.string()),
+  /** Whether the Worker looks there for what never came. */
+  sweeps: v.boolean(),
 });
 export type Receiver = Readonly<v.InferOutput<typeof Receiver>>;
 

@@ -44,6 +44,7 @@ const FLAGS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
+const ONLY_OF_A_STREAM = ["seed", "invoices", "concurrency", "duplicates", "drop"] as const;
 const SEED: NumberFlag = { name: "seed", min: 0, max: 2 ** 32 - 1 };
 const INVOICES: NumberFlag = { name: "invoices", min: 1, max: 100_000 };
 const CONCURRENCY: NumberFlag = { name: "concurrency", min: 1, max: 500 };
@@ -72,6 +73,7 @@ async function main(args: string[]): Promise<boolean> {
     livemode: account.livemode,
     // Another receiver's calls go to an API that is not ours to ask.
     apiUrl: flags.url === undefined ? (running?.apiUrl ?? null) : null,
+    sweeps: running?.sweeps ?? false,
     secrets: {
       billing: flags.secret ?? account.secrets.billing,
       connect: flags["connect-secret"] ?? account.secrets.connect,
@@ -83,6 +85,8 @@ async function main(args: string[]): Promise<boolean> {
     if (!statSync(flags.from, { throwIfNoEntry: false })?.isDirectory()) {
       throw new UsageError(`--from: ${flags.from} is not a folder`);
     }
+    const other = ONLY_OF_A_STREAM.find((flag) => flags[flag] !== undefined);
+    if (other !== undefined) throw new UsageError(`--${other} does not go with --from`);
     const name = flags.endpoint ?? "billing";
     const known = new Map<string, string>(Object.entries(receiver.secrets));
     const secret = flags.secret ?? known.get(name);
@@ -126,12 +130,18 @@ function readUrl(text: string): string {
 }
 
 async function mustAnswer(url: string): Promise<void> {
+  let answered: number;
   try {
     const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(10_000) });
     await response.body?.cancel();
+    answered = response.status;
   } catch {
     throw new UsageError(`Nothing answers at ${url}. Start it first, with: npm run dev`);
   }
+  if (answered !== 404) return;
+  throw new UsageError(
+    `There is no receiver: ${url}/healthz is answered with 404. --url is what comes before it.`,
+  );
 }
 
 try {

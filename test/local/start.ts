@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { InvalidSetting, readSettings } from "../../src/config.ts";
 import { tickEveryMinute, tickUrl } from "./cron.ts";
 import { UsageError } from "./flags.ts";
 import { interruption } from "./interruption.ts";
@@ -65,6 +66,12 @@ async function main(args: string[], signal: AbortSignal): Promise<boolean> {
   const isForTests = flags["database-is-for-tests"] ?? false;
   const why = whyDangerous(process.env["DATABASE_URL"], settings, isForTests);
   if (why !== null) throw new UsageError(why);
+  mustBeValid(settings);
+  if (settings["PROCESSING"] === "paused" && !flags["no-traffic"]) {
+    throw new UsageError(
+      "PROCESSING=paused books nothing that could be audited: npm run dev serves it.",
+    );
+  }
   const system = await startSystem({
     settings: flags["no-traffic"] ? settings : withShortLease(settings),
     signal,
@@ -170,6 +177,15 @@ function sayWhere({ receiver: { url, databaseUrl } }: System, settings: Settings
 function tokenToShow(token: string | undefined): string {
   if (!token) return "empty, and nobody gets in";
   return token === MADE_UP_OPS_TOKEN ? token : "as you have set it";
+}
+
+/** Otherwise every delivery would be answered 503, and come again. */
+function mustBeValid(settings: Settings): void {
+  try {
+    readSettings({ ...settings, HYPERDRIVE: { connectionString: "postgres://127.0.0.1/any" } });
+  } catch (error) {
+    throw error instanceof InvalidSetting ? new UsageError(error.message) : error;
+  }
 }
 
 function settingsWith(mode: string | undefined): Record<string, string> {

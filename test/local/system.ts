@@ -81,13 +81,14 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     const mode = settings["RECEIVE_MODE"] ?? "sync";
     say(`The Worker is ready: ${worker.url} (mode ${mode}; log: ${relative(ROOT, WORKER_LOG)})`);
 
-    const receiver = { url: worker.url, databaseUrl, apiUrl, ...accountOf(settings) };
+    const sweeps = Number(settings["SWEEP_INTERVAL_MINUTES"] ?? 60) > 0;
+    const receiver = { url: worker.url, databaseUrl, apiUrl, sweeps, ...accountOf(settings) };
     run.serve(receiver);
     return { receiver, ownsDatabase: !given, broken: Promise.race(broken), stop };
 
     /** Unless the Worker is to call another one. */
     async function startFakeApi(): Promise<FakeStripeApi | null> {
-      if (settings["STRIPE_API_KEY"] !== undefined) return null;
+      if (settings["STRIPE_API_KEY"]?.trim()) return null;
       const fake = await startStripeApi({ fault: sometimes(Math.random, FAULTS_PERCENT) });
       endings.push(() => fake.close());
       return fake;
