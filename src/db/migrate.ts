@@ -17,6 +17,8 @@ const APPLIED = "drizzle.__drizzle_migrations";
 
 /** What Postgres says of syntax, names and privileges; of anything else, it may repeat data. */
 const OF_NAMES_ALONE = /^42/;
+/** A schema, table, column or other object that is there already. */
+const IS_THERE = /^(?:42P06|42P07|42701|42710)$/;
 
 /** One could not be applied, and so none was; the cause is Postgres's error. */
 export class MigrationFailed extends Error {
@@ -26,10 +28,12 @@ export class MigrationFailed extends Error {
     const tag = journal.entries.find((entry) => entry.when === when)?.tag;
     const said =
       cause instanceof Error && OF_NAMES_ALONE.test(sqlState) ? `: ${cause.message}` : "";
+    const byHand = IS_THERE.test(sqlState)
+      ? `\nIf all of it is there, applied by hand, say so: ` +
+        `insert into ${APPLIED} (hash, created_at) values ('by hand', ${when})`
+      : "";
     super(
-      `drizzle/${tag}.sql cannot be applied (SQLSTATE ${sqlState}${said}). Nothing was.\n` +
-        `If all of it is there, applied by hand, say so: ` +
-        `insert into ${APPLIED} (hash, created_at) values ('by hand', ${when})`,
+      `drizzle/${tag}.sql cannot be applied, so none was (SQLSTATE ${sqlState}${said})${byHand}`,
       { cause },
     );
   }

@@ -1,7 +1,7 @@
 /** Migrations that are missing, in whatever order they came to be so: all are applied, or none is. */
 import { expect, inject, test } from "vitest";
 import journal from "../../drizzle/meta/_journal.json" with { type: "json" };
-import { migrateDatabase } from "../../src/db/migrate.ts";
+import { migrateDatabase, MigrationFailed } from "../../src/db/migrate.ts";
 import { createDatabase } from "../local/databases.ts";
 import { query } from "../worker/testbed.ts";
 import { runCliWith } from "./cli.ts";
@@ -62,10 +62,16 @@ test("one that cannot be applied leaves none behind, and says which, and how it 
   const { status, text } = await migrate();
   expect(status).toBe(1);
   expect(text).toContain(
-    'drizzle/0003_sweeps.sql cannot be applied (SQLSTATE 42P07: relation "sweep_runs" already exists)',
+    'drizzle/0003_sweeps.sql cannot be applied, so none was (SQLSTATE 42P07: relation "sweep_runs" already exists)',
   );
   expect(await rows("select to_regclass('webhook_inbox') as inbox")).toEqual([{ inbox: null }]);
   expect(await applied()).toEqual([]);
+});
+
+test("what may repeat data is not repeated, and what may be over soon is not to be skipped", () => {
+  const { message } = new MigrationFailed(second?.when ?? 0, "23505", new Error("Key (a)=(Ann)"));
+  expect(message).toContain("0001_retention_and_stats.sql cannot be applied");
+  expect(message).not.toMatch(/Ann|insert into/);
 });
 
 test.each([

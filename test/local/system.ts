@@ -3,7 +3,7 @@
  * order, ended in the reverse one, whatever happens in between.
  */
 import { join, relative } from "node:path";
-import { migrateDatabase } from "../../src/db/migrate.ts";
+import { migrateDatabase, MigrationFailed } from "../../src/db/migrate.ts";
 import { ensureDatabase } from "./databases.ts";
 import { UsageError } from "./flags.ts";
 import { findInstallation } from "./postgres-binaries.ts";
@@ -58,6 +58,7 @@ export async function startSystem({ settings, signal, say }: SystemOptions): Pro
     const given = process.env["DATABASE_URL"];
     const databaseUrl = given || (await startOwnPostgres());
     await migrateDatabase(databaseUrl).catch((error: unknown) => {
+      if (error instanceof MigrationFailed) throw new UsageError(error.message);
       throw given ? new UsageError(`DATABASE_URL cannot be used: ${rootCause(error)}`) : error;
     });
     say(`Postgres is ready: ${withoutPassword(databaseUrl)}`);
