@@ -301,7 +301,9 @@ export function readStripeApi(env: Env): StripeApi {
   if (!key.success) {
     throw new InvalidSetting(
       "STRIPE_API_KEY",
-      "is not set: with it, Stripe is told what follows from a booked payment, and asked what was missed",
+      hasStripeApiKey(env)
+        ? "must be a text"
+        : "is not set: with it, Stripe is told what follows from a booked payment, and asked what was missed",
     );
   }
   const given = env["STRIPE_API_URL"];

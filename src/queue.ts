@@ -58,10 +58,10 @@ export async function consumeBatch(
       return batch.retryAll({ delaySeconds: PAUSED_DELAY_SECONDS });
     }
     let stripe: Stripe | undefined;
-    const find = consequencesAt(consequences, () => {
-      if (role === "undelivered") throw new Error("Bug! What was given up is parked, not called.");
-      return (stripe ??= createStripe(apiOf(() => readStripeApi(env))));
-    });
+    const find = consequencesAt(
+      consequences,
+      () => (stripe ??= createStripe(apiOf(() => readStripeApi(env)))),
+    );
     const deadlineMs = batch.messages.length * MESSAGE_MS;
     await withConnection(settings.database, { deadlineMs, afterwards }, async ({ db }) => {
       for (const message of batch.messages) {

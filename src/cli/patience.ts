@@ -19,9 +19,10 @@ async function withPatience<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      const passing = error instanceof CallFailed && error.kind !== "refused";
-      // Our key does not get better by waiting.
-      if (!passing || tried === TRIES || /40[13]$/.test(error.code)) throw error;
+      // Our key does not get better by waiting, either.
+      const isFinal =
+        !(error instanceof CallFailed) || error.kind === "refused" || error.kind === "no access";
+      if (isFinal || tried === TRIES) throw error;
       const seconds = error.retryAfterSeconds ?? FIRST_PAUSE_SECONDS * 2 ** (tried - 1);
       console.error(`${error.code}: asked again in ${seconds} s.`);
       await pause(seconds * 1_000);

@@ -99,6 +99,11 @@ export async function consume(
     if (!row) return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
     const call = { key, messageId, fence: Number(row["fence"]), first: row["first"] === true };
     return makeCall(db, call, consequence, deliveries, policy);
+  }).catch((error: unknown) => {
+    if (!(error instanceof CallFailed)) throw error;
+    // It asked for an API that there is not before there was a call to make.
+    const delaySeconds = Math.min(LONGEST_DELAY_SECONDS, 2 ** deliveries);
+    return { outcome: "failed", error: error.code, delaySeconds };
   });
 }
 
@@ -116,10 +121,17 @@ export async function parkUndelivered(
     ]);
     if (parked?.[0]) return { outcome: "needs_review", error: "Undelivered" };
     return withoutClaim(db, { key, messageId }, states?.[0], timeouts);
+  }).catch((error: unknown) => {
+    if (!(error instanceof CallFailed)) throw error;
+    return parkUnreadable(db, body, timeouts);
   });
 }
 
-/** Where nothing follows, or what follows is not known, that is the end of it. */
+/**
+ * Where nothing follows, or what follows is not known, that is the end of it.
+ *
+ * @throws CallFailed when there is no API, and what follows cannot be told without.
+ */
 async function withConsequence(
   db: Connection,
   body: unknown,
@@ -178,7 +190,10 @@ async function withoutClaim(
     case "parked":
       return { outcome: "needs_review", error: "parked" };
     default:
-      return { outcome: "busy", delaySeconds: Number(state?.["seconds"] ?? 1) };
+      return {
+        outcome: "busy",
+        delaySeconds: Math.min(LONGEST_DELAY_SECONDS, Number(state?.["seconds"] ?? 1)),
+      };
   }
 }
 

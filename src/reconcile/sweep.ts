@@ -233,7 +233,7 @@ function assertRightMode(
 ): void {
   const inBothModes = endpoints.map((endpoint) => ({ ...endpoint, livemode: null }));
   if (events.some((event) => destinations(event, run, inBothModes).length > 0)) {
-    throw new CallFailed("not now", "WrongMode");
+    throw new CallFailed("no access", "WrongMode");
   }
 }
 

@@ -128,6 +128,6 @@ function pathOf(url: string): string {
 function assertSameMode({ key }: StripeApi, { livemode }: VerifiedEvent): void {
   const mode = /_(live|test)_/.exec(key)?.[1];
   if (mode !== undefined && livemode !== null && livemode !== (mode === "live")) {
-    throw new CallFailed("not now", "WrongMode");
+    throw new CallFailed("no access", "WrongMode");
   }
 }

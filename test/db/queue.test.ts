@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { meaningOfMessageReason } from "../../src/http/pages/meanings.ts";
 import type { ConsequenceTable } from "../../src/outbox/consume.ts";
-import { journalRows, oneSent, openOutbound } from "./outbox.ts";
+import { anInvoiceEvent } from "../worker/testbed.ts";
+import { journalRows, oneSent, openOutbound, outboxRows } from "./outbox.ts";
 
 test("while processing is paused, messages are put off, and no call is made", async () => {
   const outbound = await openOutbound();
@@ -91,21 +92,34 @@ test.each([
   await inbox.rows("update call_journal set available_at = now()");
   expect(await outbound.consume(queue.messages, { undelivered: true, env })).toEqual(["ack"]);
   expect(await journalRows(inbox)).toMatchObject([{ state: "parked", last_error: code }]);
-  expect(meaningOfMessageReason(code).means).toContain("did not happen");
+  expect(meaningOfMessageReason(code).means).toContain("STRIPE_API_");
 });
 
-test("without an API key, a consequence that asks for Stripe too early is not taken for unreadable", async () => {
+test("a consequence that asks for Stripe too early waits for a key alone, and is not lost", async () => {
   const consequences: ConsequenceTable = {
-    InvoicePaymentBooked: ({ message_id }, stripe) => {
+    InvoicePaymentBooked: ({ message_id, aggregate_id }, stripe) => {
+      if (aggregate_id !== "in_eager") {
+        return { key: `mail:${message_id}`, call: () => Promise.resolve("sent") };
+      }
       const { customers } = stripe();
       return { key: `eager:${message_id}`, call: async () => (await customers.list()).object };
     },
   };
   const outbound = await openOutbound({ consequences });
-  await oneSent(outbound);
-  const ends = await outbound.consume(outbound.queue.messages, { env: KEYLESS });
-  expect(ends).toEqual([{ delaySeconds: 30 }]);
-  expect(await journalRows(outbound.inbox)).toEqual([]);
+  const { inbox, queue } = outbound;
+  await inbox.deliver(anInvoiceEvent("invoice.paid", { id: "in_eager" }));
+  await inbox.deliver(anInvoiceEvent());
+  const ends = await outbound.consume(queue.messages, { attempts: 3, env: KEYLESS });
+  expect(ends).toEqual([{ delaySeconds: 8 }, "ack"]);
+  expect(await journalRows(inbox)).toMatchObject([{ result: "sent" }]);
+
+  const [eager] = queue.messages;
+  if (!eager) throw new Error("It was not sent.");
+  expect(await outbound.consume([eager], { undelivered: true, env: KEYLESS })).toEqual(["ack"]);
+  expect(await journalRows(inbox)).toContainEqual(
+    expect.objectContaining({ state: "parked", last_error: "Unreadable" }),
+  );
+  expect(await outboxRows(inbox)).toMatchObject([{ done: false }, { done: true }]);
 });
 
 test("without an API key, what calls somebody else is called", async () => {

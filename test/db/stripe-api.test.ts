@@ -31,8 +31,8 @@ const ERROR = JSON.stringify({ error: { type: "api_error", message: "no" } });
 test.each([
   [400, ERROR, "refused"],
   [404, ERROR, "refused"],
-  [401, ERROR, "not now"],
-  [403, ERROR, "not now"],
+  [401, ERROR, "no access"],
+  [403, ERROR, "no access"],
   [429, ERROR, "not now"],
   [409, ERROR, "uncertain"],
   [500, ERROR, "uncertain"],

@@ -23,7 +23,7 @@ const Receiver = v.object({
   /** The fake Stripe API that the Worker calls; null when it calls another one, or none. */
   apiUrl: v.nullable(v.string()),
   /** Whether the Worker looks there for what never came. */
-  sweeps: v.boolean(),
+  sweeps: v.optional(v.boolean(), true),
 });
 export type Receiver = Readonly<v.InferOutput<typeof Receiver>>;
 

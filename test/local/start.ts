@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { InvalidSetting, readSettings } from "../../src/config.ts";
+import { InvalidSetting, readSecrets, readSettings } from "../../src/config.ts";
 import { tickEveryMinute, tickUrl } from "./cron.ts";
 import { UsageError } from "./flags.ts";
 import { interruption } from "./interruption.ts";
@@ -183,6 +183,8 @@ function tokenToShow(token: string | undefined): string {
 function mustBeValid(settings: Settings): void {
   try {
     readSettings({ ...settings, HYPERDRIVE: { connectionString: "postgres://127.0.0.1/any" } });
+    readSecrets(settings, "STRIPE_WEBHOOK_SECRET");
+    readSecrets(settings, "STRIPE_CONNECT_WEBHOOK_SECRET");
   } catch (error) {
     throw error instanceof InvalidSetting ? new UsageError(error.message) : error;
   }

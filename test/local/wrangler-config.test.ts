@@ -93,7 +93,10 @@ test.each([
   else expect(why).toContain(refusal);
 });
 
-test("a message is no call for help", () => {
+test("a message is no call for help, nor is an environment's name; nor does a message name one", () => {
+  expect(isAskedForHelp(["-enorth"])).toBe(false);
+  expect(environmentOf(["-enorth"], {})).toBe("north");
+  expect(environmentOf(["--message", "--env=x"], {})).toBe("production");
   expect(isAskedForHelp(["--message", "-h"])).toBe(false);
   expect(isAskedForHelp(["--env", "staging", "--message", "first", "--help"])).toBe(true);
 });

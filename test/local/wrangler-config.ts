@@ -47,18 +47,24 @@ export function whyUnreachable(
   return null;
 }
 
-/** Help itself, and not what stands behind another flag. */
-export function isAskedForHelp(flags: readonly string[]): boolean {
+/** Of the flags for wrangler, those that matter here, or whose values could be taken for one. */
+function flagsIn(args: readonly string[]) {
+  const text = { type: "string" } as const;
   const { values } = parseArgs({
-    args: [...flags],
+    args: [...args],
     options: {
+      env: { ...text, short: "e" },
+      message: text,
+      tag: text,
       help: { type: "boolean", short: "h" },
-      message: { type: "string" },
-      tag: { type: "string" },
     },
     strict: false,
   });
-  return values.help === true;
+  return values;
+}
+
+export function isAskedForHelp(flags: readonly string[]): boolean {
+  return flagsIn(flags).help === true;
 }
 
 /**
@@ -69,11 +75,7 @@ export function environmentOf(
   flags: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): string {
-  const { values } = parseArgs({
-    args: [...flags],
-    options: { env: { type: "string", short: "e" } },
-    strict: false,
-  });
-  if (typeof values.env === "string") return values.env;
+  const given = flagsIn(flags).env;
+  if (typeof given === "string") return given;
   return env["CLOUDFLARE_ENV"] ?? (env["WORKERS_CI"] === undefined ? "production" : "");
 }

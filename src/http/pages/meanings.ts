@@ -160,11 +160,11 @@ const MESSAGE_REASONS: Readonly<Record<string, Meaning>> = {
     todo: "Deploy one that does, and have it sent again.",
   },
   NoApiKey: {
-    means: "There was no STRIPE_API_KEY to make the call with. It did not happen.",
+    means: "At last, there was no STRIPE_API_KEY to make the call with.",
     todo: "npx wrangler secret put STRIPE_API_KEY, and have them sent again.",
   },
   InvalidSetting: {
-    means: "STRIPE_API_URL is no address of an API. The call did not happen.",
+    means: "At last, STRIPE_API_URL was no address of an API to call.",
     todo: "Put it right, or take it out, and have them sent again.",
   },
   MessageTooLarge: {
