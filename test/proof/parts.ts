@@ -11,6 +11,7 @@ import { ALL_PATHS, fault, type Path, pathNamed, WORKERS } from "./crash/paths.t
 import { proveRaces } from "./races/races.ts";
 import type { Section } from "./report.ts";
 import { proveSoak, SOAK_WORKERS } from "./soak/soak.ts";
+import { delivery } from "./stage/deliveries.ts";
 import { openStage, type Stage, type StageOptions } from "./stage/stage.ts";
 
 export interface PartOptions {
@@ -142,6 +143,18 @@ function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
   return () => (done ??= work());
 }
 
+/**
+ * Behind a pooler that keeps no account of names, a Worker prepares nothing more after its first
+ * trouble with one. Here it has that, by deliveries that share a server; else it would have it in the
+ * midst of some path, whose conversation would be another one the next time.
+ */
+async function meetNames(stage: Stage): Promise<void> {
+  for (const worker of Object.keys(WORKERS)) {
+    for (const n of [1, 2, 3])
+      await stage.deliver(delivery({ worker, type: "customer.updated", n }));
+  }
+}
+
 async function crashPoints(
   title: string,
   stage: Stage,
@@ -149,6 +162,7 @@ async function crashPoints(
   ways: readonly Way[],
   say: (line: string) => void,
 ): Promise<Section> {
+  if (stage.pooled) await meetNames(stage);
   const reports: PathReport[] = [];
   const idle = new Set<string>();
   for (const [index, path] of paths.entries()) {
