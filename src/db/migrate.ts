@@ -60,11 +60,10 @@ export async function migrateDatabase(url: string): Promise<void> {
 }
 
 async function applyMissing(client: Client): Promise<void> {
+  const migrations = readMigrationFiles({ migrationsFolder: FOLDER });
   await begin(client);
   const applied = await readApplied(client);
-  for (const { sql, hash, folderMillis: when } of readMigrationFiles({
-    migrationsFolder: FOLDER,
-  })) {
+  for (const { sql, hash, folderMillis: when } of migrations) {
     if (applied.has(when)) continue;
     try {
       for (const statement of sql) await client.query(statement);
@@ -83,7 +82,7 @@ async function begin(client: Client): Promise<void> {
   await client.query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
-/** By their times, in epoch milliseconds. */
+/** By their times, in epoch milliseconds. Makes their table where there is none. */
 async function readApplied(client: Client): Promise<ReadonlySet<number>> {
   const asked = await client.query<{ there: boolean }>(
     `select to_regclass('${APPLIED}') is not null as there`,
